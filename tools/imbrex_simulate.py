@@ -19,9 +19,18 @@ from imbrex_errors import CommandError
 
 HERE = pathlib.Path(__file__).resolve().parent
 NETWORKS = HERE / "networks"
-PROGRAMS = {"cholesky": "tiled Cholesky factorisation of apps/tiled: --n, --tile, --grid"}
+PROGRAMS = {
+    "cholesky": "tiled Cholesky factorisation, as `tiled cholesky`: --n, --tile, --grid, "
+                "--lookahead, --kernels",
+    "stencil1d": "1-D stencil, as `stencil1d --variants tasks`: --size, --ghost, --chunks, "
+                 "--steps, --cell-ns, --boundary"}
+# The sizes of each program, with their defaults. None: the user must give the size.
+SIZES = {"cholesky": {"n": None, "tile": 512}, "stencil1d": {"size": None, "ghost": None,
+                                                             "chunks": 4, "steps": 100}}
+MACHINE = {"ranks": 1, "workers": 1, "per-node": 1}
 RESULTS = ("policy", "ranks", "workers", "seconds", "in_task", "idle", "overhead", "tasks",
            "messages", "bytes")
+INTERNAL = ("events", "live_tasks")  # in a record, for whoever works on the simulator
 # The operations of one kernel on tiles of b x b: multiply by b^3.
 CHOLESKY_FLOPS = {"potrf": 1 / 3, "trsm": 1, "syrk": 1, "gemm": 2}
 # Parameters of a network: the name in a file, the name in imbrex-simulate, and the conversion.
@@ -48,9 +57,12 @@ def add_to(commands):
         description="Simulates a program on ranks, workers and a network that need not exist, with "
         "the code of the library's own policies. Prints how long it takes. `imbrex simulate "
         "--list` shows programs, networks and policies.")
-    parser.add_argument("program", nargs="?", metavar="PROGRAM", help="cholesky")
+    parser.add_argument("program", nargs="?", metavar="PROGRAM", help=" or ".join(PROGRAMS))
     parser.add_argument("--list", action="store_true", help="show programs, networks and policies")
     for name, text in (("n", "rows of the matrix"), ("tile", "rows of a tile (default 512)"),
+                       ("size", "cells of all ranks"), ("ghost", "cells of a ghost layer"),
+                       ("chunks", "tasks of a rank's core in a step (default 4)"),
+                       ("steps", "of the stencil (default 100)"),
                        ("ranks", "how many ranks (default 1)"),
                        ("workers", "workers of each rank (default 1)"),
                        ("per-node", "ranks that share a node and its NIC (default 1)"),
@@ -58,6 +70,11 @@ def add_to(commands):
                         "all)"), ("window", "IMBREX_WINDOW (default 512)"),
                        ("seed", "of the noise (default 1)")):
         parser.add_argument(f"--{name}", type=whole, metavar="N", help=text)
+    parser.add_argument("--cell-ns", type=amount, metavar="X", help="time of a cell of the stencil")
+    parser.add_argument("--boundary", choices=("periodic", "open"), default="periodic",
+                        help="of the stencil (default periodic)")
+    parser.add_argument("--slow", metavar="RANK:FACTOR",
+                        help="a rank whose kernels take FACTOR times as long")
     parser.add_argument("--grid", metavar="PxQ", help="grid of ranks (default: nearly square)")
     parser.add_argument("--policy", metavar="P,...", default="default",
                         help="IMBREX_POLICY; with several, one simulation for each")
@@ -87,7 +104,7 @@ def whole(text):
 def amount(text):
     value = float(text)
     if not 0 <= value < 1e12:
-        raise argparse.ArgumentTypeError(f"{text} is not a time in microseconds")
+        raise argparse.ArgumentTypeError(f"{text} is not a time")
     return value
 
 
@@ -99,7 +116,7 @@ def run(options):
         options.parser.error(f"there is no program {options.program}" if options.program else
                              "name a program, or --list")
     network = read_network(options.network)
-    kernels = read_kernels(options.kernels)
+    kernels = read_kernels(options.kernels) if options.program == "cholesky" else {}
     policies = [valid_policy(policy) for policy in options.policy.split(",")]
     # All mistakes are found before the first simulation starts.
     jobs = [(point, policy, words(options, point, policy, network, kernels))
@@ -108,51 +125,61 @@ def run(options):
         check_writable(options.json)
     program = find_program()
     records = []
-    print(heading())
+    first = next(iter(SIZES[options.program]))
+    print(heading(first))
     for point, policy, settings in jobs:
-        say_size(point)
-        record = {"n": point["n"], "tile": point["tile"]} | simulate(program, settings)
+        say_size(options.program, point)
+        record = point["sizes"] | simulate(program, settings)
         records.append(record)
-        print(line_of(record), flush=True)
+        print(line_of(record, first), flush=True)
     if len(policies) > 1:
-        print_ranking(records, len(policies))
+        print_ranking(records, len(policies), first)
     if options.json:
         write_json(options.json, records)
 
 
 # ---- what is simulated -------------------------------------------------------------------------
 
-POINT_NAMES = ("n", "tile", "ranks", "workers", "per-node", "grid")
-
-
 def read_points(options):
     """Each point as a dictionary: what the options say, and what --points changes."""
-    base = {"n": options.n, "tile": options.tile or 512, "ranks": options.ranks or 1,
-            "workers": options.workers or 1, "per-node": options.per_node or 1,
-            "grid": options.grid}
+    defaults = SIZES[options.program] | MACHINE
+    base = {}
+    for name, default in defaults.items():
+        given = getattr(options, name.replace("-", "_"))
+        base[name] = default if given is None else given
+    names = [*defaults]
+    if options.program == "cholesky":
+        base["grid"] = options.grid
+        names.append("grid")
     points = []
     for text in options.points.split(",") if options.points else [""]:
         point = dict(base)
         for word in filter(None, text.split(":")):
             name, equals, value = word.partition("=")
-            if not equals or name not in POINT_NAMES:
-                raise CommandError(f"--points: {word}: give NAME=VALUE, of "
-                                   f"{', '.join(POINT_NAMES)}")
+            if not equals or name not in names:
+                raise CommandError(f"--points: {word}: give NAME=VALUE, of {', '.join(names)}")
             if name != "grid" and not re.fullmatch("[0-9]{1,12}", value):
                 raise CommandError(f"--points: {word}: not a whole number")
             point[name] = value if name == "grid" else int(value)
-        points.append(checked(point))
+        points.append(checked(point, [*SIZES[options.program]]))
     return points
 
 
-def checked(point):
-    if point["n"] is None:
-        raise CommandError("--n is missing: the rows of the matrix")
-    for name in ("n", "tile", "ranks", "workers", "per-node"):
+def checked(point, sizes):
+    for name in (*sizes, *MACHINE):
+        if point[name] is None:
+            raise CommandError(f"--{name} is missing")
         if point[name] < 1:
             raise CommandError(f"--{name} {point[name]}: 1 or more")
-    if point["tile"] > 2 ** 20 or point["ranks"] > 2 ** 20 or point["workers"] > 4096:
-        raise CommandError("at most 1,048,576 ranks and rows of a tile, and 4,096 workers a rank")
+    if max(point["ranks"], point.get("tile", 0), point.get("chunks", 0),
+           point.get("steps", 0)) > 2 ** 20 or point["workers"] > 4096:
+        raise CommandError("at most 1,048,576 ranks, rows of a tile, chunks and steps, and 4,096 "
+                           "workers a rank")
+    point["sizes"] = {name: point[name] for name in sizes}
+    return with_grid(point) if "grid" in point else point
+
+
+def with_grid(point):
     grid = re.fullmatch("([0-9]{1,9})x([0-9]{1,9})", point["grid"] or "1x1")
     if grid is None:
         raise CommandError(f"--grid {point['grid']}: give ROWSxCOLUMNS, as 4x8")
@@ -182,9 +209,8 @@ def words(options, point, policy, network, kernels):
     def chosen(value, default):
         return default if value is None else value
 
-    settings = {"program": options.program, "n": point["n"], "tile": point["tile"],
-                "rows": point["rows"], "columns": point["columns"],
-                "lookahead": chosen(options.lookahead, 0),
+    slow_rank, slowness = slow_of(options.slow, point["ranks"])
+    settings = {"program": options.program, "slow_rank": slow_rank, "slowness": slowness,
                 "marks": int(policy in ("ma1", "ma2", "ma3", "sa", "priority")),
                 "ranks": point["ranks"], "workers": point["workers"],
                 "per_node": point["per-node"], "policy": policy,
@@ -192,9 +218,27 @@ def words(options, point, policy, network, kernels):
                 "creator_ns": round(1e3 * options.creator_us),
                 "task_ns": round(1e3 * options.task_us), "progress": options.progress,
                 "seed": chosen(options.seed, 1), "shows_progress": int(sys.stderr.isatty())}
-    times = kernel_times(kernels, CHOLESKY_FLOPS, point["tile"])
-    return [f"{name}={value}" for name, value in
-            (settings | network | {f"kernel.{name}": time for name, time in times.items()}).items()]
+    if options.program == "cholesky":
+        times = kernel_times(kernels, CHOLESKY_FLOPS, point["tile"])
+        settings |= {"rows": point["rows"], "columns": point["columns"],
+                     "lookahead": chosen(options.lookahead, 0)}
+        settings |= {f"kernel.{name}": time for name, time in times.items()}
+    else:
+        if options.cell_ns is None:
+            raise CommandError("--cell-ns is missing: the time of a cell")
+        settings |= {"cell_ns": options.cell_ns, "periodic": int(options.boundary == "periodic")}
+    return [f"{name}={value}" for name, value in (settings | network | point["sizes"]).items()]
+
+
+def slow_of(text, ranks):
+    if text is None:
+        return -1, 1.0
+    given = re.fullmatch(r"([0-9]{1,9}):([0-9]*\.?[0-9]+)", text)
+    if given is None or not 0.01 <= float(given[2]) <= 100:
+        raise CommandError(f"--slow {text}: give RANK:FACTOR with a factor from 0.01 to 100")
+    if int(given[1]) >= ranks:
+        raise CommandError(f"--slow {text}: there are {ranks} ranks, numbered from 0")
+    return int(given[1]), float(given[2])
 
 
 # ---- files -------------------------------------------------------------------------------------
@@ -310,11 +354,14 @@ def simulate(program, settings):
     return json.loads(done.stdout)
 
 
-def say_size(point):
+def say_size(program, point):
     """Before a large simulation: what it needs. Nearly all tasks may be live at once."""
-    tiles = -(-point["n"] // point["tile"])
-    messages = tiles * (tiles + 1) // 2 * (point["rows"] + point["columns"] - 2)
-    tasks = tiles ** 2 + tiles * (tiles - 1) * (tiles - 2) // 6 + 3 * messages
+    if program == "cholesky":
+        tiles = -(-point["n"] // point["tile"])
+        messages = tiles * (tiles + 1) // 2 * (point["rows"] + point["columns"] - 2)
+        tasks = tiles ** 2 + tiles * (tiles - 1) * (tiles - 2) // 6 + 3 * messages
+    else:
+        tasks = point["ranks"] * point["steps"] * (point["chunks"] + 6)
     if tasks < 1_000_000:
         return
     gib = tasks * TASK_BYTES / 2 ** 30
@@ -324,26 +371,27 @@ def say_size(point):
 
 # ---- output ------------------------------------------------------------------------------------
 
-def heading():
-    return (f"{'n':>8} {'ranks':>6} {'workers':>7}  {'policy':<9} {'seconds':>10} {'in task':>8} "
+def heading(first):
+    return (f"{first:>8} {'ranks':>6} {'workers':>7}  {'policy':<9} {'seconds':>10} {'in task':>8} "
             f"{'idle':>7} {'overhead':>8} {'tasks':>10} {'messages':>9} {'GB':>9}")
 
 
-def line_of(record):
-    return (f"{record['n']:>8} {record['ranks']:>6} {record['workers']:>7}  "
+def line_of(record, first):
+    return (f"{record[first]:>8} {record['ranks']:>6} {record['workers']:>7}  "
             f"{record['policy']:<9} {record['seconds']:>10.4f} {record['in_task']:>8.1%} "
             f"{record['idle']:>7.1%} {record['overhead']:>8.2%} {record['tasks']:>10} "
             f"{record['messages']:>9} {record['bytes'] / 1e9:>9.2f}")
 
 
-def print_ranking(records, policies):
+def print_ranking(records, policies, first):
     """The policies of each point, from the fastest on, with bars."""
     for _, group in itertools.groupby(enumerate(records), lambda pair: pair[0] // policies):
         ranked = sorted((record for _, record in group), key=lambda record: record["seconds"])
         slowest = ranked[-1]["seconds"] or 1
-        print(f"\nn = {ranked[0]['n']}, {ranked[0]['ranks']} ranks of {ranked[0]['workers']}:")
+        best = ranked[0]
+        print(f"\n{first} = {best[first]}, {best['ranks']} ranks of {best['workers']}:")
         for record in ranked:
-            ratio = record["seconds"] / (ranked[0]["seconds"] or 1)
+            ratio = record["seconds"] / (best["seconds"] or 1)
             print(f"  {record['policy']:<9} {ratio:>6.3f}  "
                   f"{'#' * round(40 * record['seconds'] / slowest)}")
 
@@ -368,9 +416,8 @@ def check_writable(path):
 
 def write_json(path, records):
     """All or nothing: a reader never finds half a file."""
-    extra = ("n", "tile")
-    text = json.dumps([{name: record[name] for name in (*extra, *RESULTS)} for record in records],
-                      indent=1) + "\n"
+    text = json.dumps([{name: value for name, value in record.items() if name not in INTERNAL}
+                       for record in records], indent=1) + "\n"
     if os.path.exists(path) and not os.path.isfile(path):  # /dev/stdout, a pipe
         pathlib.Path(path).write_text(text, encoding="utf-8")
         return

@@ -71,6 +71,25 @@ class Simulate(unittest.TestCase):
                                    places=5)
         self.assertEqual(records[2]["bytes"], records[2]["messages"] * 512 * 512 * 8)
 
+    def test_a_stencil_whose_messages_hide_takes_the_time_of_its_cells(self):
+        self.json.unlink(missing_ok=True)
+        done = self.call("stencil1d", "--size", 500_000, "--ghost", 1000, "--chunks", 7, "--steps",
+                         50, "--cell-ns", 20, "--ranks", 4, "--json", self.json, "--creator-us", 0,
+                         "--task-us", 0)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        record, = json.loads(self.json.read_text(encoding="utf-8"))
+        self.assertAlmostEqual(record["seconds"], 50 * 125_000 * 20e-9, delta=0.002)
+        self.assertEqual(record["messages"], 50 * 8)
+        self.assertEqual(record["bytes"], 50 * 8 * 8000)
+        self.assertEqual(record["tasks"], 50 * (4 * 9 + 16))
+        self.assertEqual(record["size"], 500_000)
+
+    def test_a_slow_rank_keeps_the_others_waiting(self):
+        arguments = ("--n", 4096, "--ranks", 4, "--kernels", "gemm=6ms", "--policy", "fifo")
+        even, slow = (self.records(*arguments, *more)[0]["seconds"]
+                      for more in ((), ("--slow", "1:2")))
+        self.assertGreater(slow, 1.2 * even)
+
     def test_the_network_counts(self):
         network = self.file("slow.network", NETWORK)
         arguments = ("--n", 4096, "--ranks", 4, "--kernels", "gemm=1us", "--policy", "fifo")
@@ -105,6 +124,9 @@ class Simulate(unittest.TestCase):
         self.refused("there is no program lu", "lu")
         self.refused("--n is missing", "cholesky", "--kernels", "gemm=6ms")
         self.refused("--kernels is missing", "cholesky", "--n", 1024)
+        self.refused("--cell-ns is missing", "stencil1d", "--size", 100, "--ghost", 1)
+        self.refused("fewer than three ghost layers", "stencil1d", "--size", 100, "--ghost", 40,
+                     "--cell-ns", 1)
         for text, *arguments in (
                 ("not a whole number", "--n", "1e5"), ("--n 0: 1 or more", "--n", 0),
                 ("--ranks 0", "--points", "ranks=0"),
@@ -116,7 +138,9 @@ class Simulate(unittest.TestCase):
                 ("give a time above 0", "--kernels", "gemm=3"),
                 ("neither a file nor", "--kernels", "gemm"), ("give gemm", "--kernels", "trsm=3ms"),
                 ("not a time", "--creator-us", "-1"), ("not a time", "--creator-us", "nan"),
-                ("give NAME=VALUE", "--points", "n=3,x=4"), ("there is no option", "--nn", 3)):
+                ("give NAME=VALUE", "--points", "n=3,x=4"), ("numbered from 0", "--slow", "1:2"),
+                ("RANK:FACTOR", "--slow", "0:0"),
+                ("there is no option", "--nn", 3)):
             self.refused(text, *good, *arguments)
 
     def test_files_are_refused_with_the_line(self):

@@ -98,6 +98,8 @@ void print_progress(const std::int64_t ended, const Time now) {
   setup.rank.task_ns = settings.take("task_ns", Time{0});
   setup.rank.progress = take_progress(settings);
   setup.network = take_network(settings);
+  setup.slow_rank = settings.take("slow_rank", -1);
+  setup.slowness = settings.take("slowness", 0.0);
   setup.seed = settings.take("seed", std::uint64_t{0});
   if (settings.take("shows_progress", 0) != 0) setup.progress = &print_progress;
   return setup;
@@ -121,6 +123,18 @@ void print_progress(const std::int64_t ended, const Time now) {
                               ranks));
     }
     return make_cholesky(setup, duration_of);
+  }
+  if (name == "stencil1d") {
+    StencilSetup setup;
+    setup.ranks = ranks;
+    setup.size = settings.take("size", std::int64_t{1});
+    setup.ghost = settings.take("ghost", std::int64_t{1});
+    setup.chunks = settings.take("chunks", 1);
+    setup.steps = settings.take("steps", 1);
+    setup.is_periodic = settings.take("periodic", 0) != 0;
+    setup.marks = settings.take("marks", 0) != 0;
+    setup.cell_ns = settings.take("cell_ns", 0.0);
+    return make_stencil(setup);
   }
   throw Error(fmt::format("program={}: unknown", name));
 }

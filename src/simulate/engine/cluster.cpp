@@ -35,8 +35,9 @@ using Ranks = std::vector<std::unique_ptr<Rank>>;
   throw Error("imbrex simulate: " + text);
 }
 
-[[nodiscard]] RankSetup rank_setup(const ClusterSetup& setup) {
+[[nodiscard]] RankSetup rank_setup(const ClusterSetup& setup, const int number) {
   RankSetup rank = setup.rank;
+  if (number == setup.slow_rank) rank.slowness = setup.slowness;
   rank.overhead_ns = static_cast<Time>(setup.network.overhead_ns);
   rank.copy_ns_per_byte = setup.network.copy_ns_per_byte;
   rank.eager_bytes = setup.network.eager_bytes;
@@ -66,7 +67,7 @@ Outcome simulate(Program& program, const ClusterSetup& setup) {
   PointToPoint mpi(events, links, setup.ranks);
   Ranks ranks;
   for (int rank = 0; rank < setup.ranks; ++rank) {
-    ranks.push_back(std::make_unique<Rank>(events, mpi, program, rank, rank_setup(setup),
+    ranks.push_back(std::make_unique<Rank>(events, mpi, program, rank, rank_setup(setup, rank),
                                            setup.observer));
   }
   for (const auto& rank : ranks) rank->meet(ranks);

@@ -16,7 +16,9 @@ namespace imbrex::simulate {
 struct ClusterSetup {
   int ranks = 1;
   int per_node = 1;
-  RankSetup rank;               // but for what the network says
+  RankSetup rank;               // but for what the network says, and for the slow rank
+  int slow_rank = -1;           // whose kernels take `slowness` times as long; -1: none
+  double slowness = 1;
   NetworkParameters network;
   std::uint64_t seed = 1;       // of the noise
   // Called now and then, with how many tasks have ended and the virtual time; null: never.

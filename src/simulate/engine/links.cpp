@@ -20,6 +20,7 @@ Links::Links(EventQueue& events, const NetworkParameters& parameters, const int 
       parameters_(parameters),
       per_node_(per_node),
       nics_(static_cast<std::size_t>((ranks + per_node - 1) / per_node)),
+      traffic_(static_cast<std::size_t>(ranks)),
       random_(seed) {
   for (Nic& nic : nics_) nic.links = this;
 }
@@ -40,6 +41,9 @@ Time Links::latency(const int from, const int to) {
 void Links::start(Transfer& transfer) {
   transfer.unsent = transfer.bytes;
   transfer.in_flight = 0;
+  transfer.arrived_bytes = 0;
+  traffic_[static_cast<std::size_t>(transfer.from)].asked +=
+      static_cast<std::uint64_t>(transfer.bytes);
   transfer.begun = transfer.waits = false;
   if (node_of(transfer.from) == node_of(transfer.to)) {
     bytes_sent_ += transfer.bytes;
@@ -101,6 +105,9 @@ void Links::chunk_sent(Nic& nic) {
 
 void Links::chunk_arrived(Transfer& transfer) {
   --transfer.in_flight;
+  const std::int64_t bytes = std::min(transfer.chunk, transfer.bytes - transfer.arrived_bytes);
+  transfer.arrived_bytes += bytes;
+  traffic_[static_cast<std::size_t>(transfer.from)].arrived += static_cast<std::uint64_t>(bytes);
   if (transfer.waits) {
     transfer.waits = false;
     Nic& nic = nic_of(transfer.from);

@@ -42,6 +42,7 @@ struct Transfer {
 
   // The rest belongs to Links.
   std::int64_t unsent = 0;
+  std::int64_t arrived_bytes = 0;
   std::int64_t chunk = 0;
   int in_flight = 0;
   bool begun = false;
@@ -60,6 +61,14 @@ class Links {
   [[nodiscard]] Time latency(int from, int to);
   [[nodiscard]] std::int64_t bytes_sent() const noexcept { return bytes_sent_; }
   [[nodiscard]] std::int64_t bytes_arrived() const noexcept { return bytes_arrived_; }
+  // What has arrived of all that `rank` has sent, chunk by chunk; and what it has asked to be sent.
+  struct Traffic {
+    std::uint64_t asked = 0;
+    std::uint64_t arrived = 0;
+  };
+  [[nodiscard]] const Traffic& traffic_of(const int rank) const noexcept {
+    return traffic_[static_cast<std::size_t>(rank)];
+  }
 
  private:
   static constexpr std::int64_t chunk_least = 65536;
@@ -86,6 +95,7 @@ class Links {
   const NetworkParameters parameters_;
   const int per_node_;
   std::vector<Nic> nics_;
+  std::vector<Traffic> traffic_;  // of each rank
   std::mt19937_64 random_;
   std::int64_t bytes_sent_ = 0;
   std::int64_t bytes_arrived_ = 0;

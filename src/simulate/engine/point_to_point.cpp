@@ -16,13 +16,10 @@ namespace {
 }
 
 // Limits::network takes no argument, so the rank that asks stands here. One thread simulates.
-struct Asking {
-  std::uint64_t acknowledged = 0;
-  std::uint64_t in_network = 0;
-} asking;
+Links::Traffic asking;
 
 mpi::Moved moved_by_asking(bool) noexcept {
-  return {.sent = asking.acknowledged, .received = 0, .queued = asking.in_network != 0};
+  return {.sent = asking.arrived, .received = 0, .queued = asking.asked != asking.arrived};
 }
 
 }  // namespace
@@ -45,7 +42,7 @@ void PointToPoint::listen(const int rank, const Listener& listener) {
 
 template <class Call>
 auto PointToPoint::with_network(Port& here, Call call) {
-  asking = {here.acknowledged, here.in_network};
+  asking = links_.traffic_of(here.rank);
   return call(here.turns);
 }
 
@@ -129,13 +126,9 @@ void PointToPoint::answer(Message& message) {
 }
 
 void PointToPoint::start_transfer(Message& message) {
-  port(message.transfer.from).in_network += static_cast<std::uint64_t>(message.transfer.bytes);
   message.transfer.arrived = [](Transfer& transfer) {
     auto& here = reinterpret_cast<Message&>(transfer);  // its first member
     PointToPoint& mpi = *here.mpi;
-    Port& sender = mpi.port(transfer.from);
-    sender.in_network -= static_cast<std::uint64_t>(transfer.bytes);
-    sender.acknowledged += static_cast<std::uint64_t>(transfer.bytes);
     if (here.has_turn || !here.is_eager) {
       mpi.deliver_at(mpi.events_.now() + mpi.links_.latency(transfer.to, transfer.from),
                      Step::sent, here);

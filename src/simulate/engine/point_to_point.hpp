@@ -85,8 +85,6 @@ class PointToPoint {
     std::unordered_map<std::uint64_t, Channel> channels;
     mpi::sends::Turns turns;
     bool looks = false;  // a timer calls next() of the turns
-    std::uint64_t acknowledged = 0;  // bytes of this rank's that have arrived
-    std::uint64_t in_network = 0;    // bytes of this rank's that have not
   };
 
   static constexpr std::int64_t long_bytes = 65536;     // IMBREX_SENDS_ABOVE

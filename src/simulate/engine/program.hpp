@@ -33,6 +33,7 @@ struct TaskPlan {
   int peer = 0;              // rank; of send and receive, as are the next two
   int tag = 0;
   std::int64_t bytes = 0;
+  Time duration = -1;        // of its computation; -1: that of its kernel
   std::uint32_t accesses = 0;  // how many of the Batch's belong to it
 };
 

@@ -165,7 +165,8 @@ void Rank::begin(Worker& worker, Task& task) {
   Time busy = setup_.task_ns;
   sums_.overhead_ns += setup_.task_ns;
   if (plan.role == Role::compute) {
-    const Time duration = kernels_[plan.kernel].duration;
+    const Time given = plan.duration >= 0 ? plan.duration : kernels_[plan.kernel].duration;
+    const Time duration = std::llround(static_cast<double>(given) * setup_.slowness);
     sums_.in_task_ns += duration;
     busy += duration;
     worker.stage = Stage::ends;

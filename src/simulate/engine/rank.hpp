@@ -40,6 +40,7 @@ struct RankSetup {
   double copy_ns_per_byte = 0;     // of one that sends an eager message
   std::int64_t eager_bytes = 0;
   Progress progress = Progress::automatic;
+  double slowness = 1;             // so many times as long as they are given do kernels take
 };
 
 // For tests, and for whoever records a simulation.

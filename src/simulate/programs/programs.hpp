@@ -26,4 +26,18 @@ struct CholeskySetup {
 [[nodiscard]] std::unique_ptr<Program> make_cholesky(const CholeskySetup& setup,
                                                      const DurationOf& duration_of);
 
+struct StencilSetup {
+  int ranks = 1;
+  std::int64_t size = 0;     // cells of all ranks
+  std::int64_t ghost = 1;    // cells that a rank gets from each neighbour
+  int chunks = 1;            // of what is computed between the two borders
+  int steps = 1;
+  bool is_periodic = true;
+  bool marks = false;        // as for Cholesky
+  double cell_ns = 0;        // to compute one
+};
+// As apps/stencil1d/tasks.cpp, with one finish() around all steps. Throws Error if a rank has fewer
+// than 3 * ghost cells.
+[[nodiscard]] std::unique_ptr<Program> make_stencil(const StencilSetup& setup);
+
 }  // namespace imbrex::simulate
