@@ -118,6 +118,12 @@ std::string foreign_file_of(const char* function) {
     return "nowhere";
   }
   if (there.dli_fbase == here.dli_fbase) return "";
+  // A jump of libimbrex_preload.so, which leads here.
+  Dl_info preload;
+  void* const next = dlsym(RTLD_DEFAULT, "imbrex_preload_next");
+  if (next != nullptr && dladdr(next, &preload) != 0 && preload.dli_fbase == there.dli_fbase) {
+    return "";
+  }
   // If a program is not position-independent and takes the function's address, dlsym() finds the
   // program's jump to the definition, which is no definition itself.
   if (symbol != nullptr && symbol->st_shndx == SHN_UNDEF) return "";
@@ -439,6 +445,7 @@ int initialise_library(int* argc, char*** argv, int* provided) {
 
 // MPI is initialised, with this thread level.
 int begin_service(const int level, const Entry entry) {
+  learn_quirks();
   const Wrong wrong = try_to_start(level, entry);
   if (wrong.text.empty()) tell_process();
   warn_of_launcher();

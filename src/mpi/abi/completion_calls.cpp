@@ -51,7 +51,7 @@ namespace {
 
 // The communicator whose handler MPICH's MPI_Waitall calls, with MPI_ERR_IN_STATUS.
 MPI_Comm told_of_many() noexcept {
-  return requests_blame_world ? MPI_COMM_WORLD : MPI_COMM_SELF;
+  return has<Quirk::requests_blame_world>() ? MPI_COMM_WORLD : MPI_COMM_SELF;
 }
 
 void copy_statuses(const std::vector<MPI_Status>& from, const bool failed, MPI_Status to[]) {
@@ -67,7 +67,9 @@ void copy_statuses(const std::vector<MPI_Status>& from, const bool failed, MPI_S
 
 Outcome completion::Testall::operator()(int count, MPI_Request requests[], int* done,
                                         MPI_Status statuses[]) {
-  if constexpr (!one_by_one) return PMPI_Testall(count, requests, done, statuses);
+  if (!has<Quirk::errors_reach_other_handlers>()) {
+    return PMPI_Testall(count, requests, done, statuses);
+  }
   *done = 0;
   for (; next_ < count; ++next_) {
     const Asking asking(true);

@@ -79,12 +79,9 @@ class Asking::Lent {
 // tasks MPI calls error handlers of the program in it, and these may throw.
 template <class F>
 [[nodiscard]] Outcome ask(F call) {
-  if constexpr (mpi_calls_own_handler) {
-    return call();
-  } else {
-    const Asking asking(false);
-    return asking.outcome(call());
-  }
+  if (!has<Quirk::errors_reach_other_handlers>()) return call();
+  const Asking asking(false);
+  return asking.outcome(call());
 }
 
 // Calls MPI by `call()` for an operation of this library, or for one whose error handler this
@@ -94,19 +91,6 @@ template <class F>
   const Asking quiet(true);
   return quiet.outcome(call());
 }
-
-// True where MPI calls the error handler of MPI_COMM_WORLD, and not that of the communicator, for a
-// failed collective request (Open MPI 4), or for any failed request (MPICH 4).
-#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
-inline constexpr bool collectives_blame_world = true;
-#else
-inline constexpr bool collectives_blame_world = false;
-#endif
-#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40200000
-inline constexpr bool requests_blame_world = true;
-#else
-inline constexpr bool requests_blame_world = false;
-#endif
 
 // These functions do the work of MPI's functions of these names.
 namespace completion {
@@ -132,7 +116,6 @@ class Testall {
   [[nodiscard]] int ended() const noexcept { return next_; }
 
  private:
-  static constexpr bool one_by_one = !mpi_calls_own_handler;
   int next_ = 0;  // requests before it are over
   bool failed_ = false;               // a request before next_ has failed
   std::vector<MPI_Status> statuses_;  // of the requests before next_

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "preload/interface.hpp"
+
 namespace imbrex::mpi {
 
 namespace {
@@ -69,22 +71,10 @@ std::string bound_file() {
   return address != nullptr && dladdr(address, &place) != 0 ? place.dli_fname : "";
 }
 
-// Returns the interface of the MPI library in this file. MPICH and its relatives have many names
-// and share no symbol that the others lack.
-std::string_view interface_of(const std::string& file) {
-  const std::string_view name = std::string_view(file).substr(file.rfind('/') + 1);
-  if (name.starts_with("libmpi_abi.")) return "abi";
-  void* const library = dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return "mpich";
-  const bool is_openmpi = dlsym(library, "ompi_mpi_comm_world") != nullptr;
-  dlclose(library);
-  return is_openmpi ? "openmpi" : "mpich";
-}
-
 void refuse_another_mpi(const std::vector<std::string>& files) {
   if (files.size() < 2) return;
   const std::string bound = bound_file();
-  if (!bound.empty() && interface_of(bound) == own_interface) return;
+  if (!bound.empty() && preload::interface_of(bound.c_str()) == own_interface) return;
   std::fprintf(stderr,
                "imbrex: this process has loaded %zu MPI libraries: %s. The program is bound to "
                "%s, and %s is built for another: %s. Link or preload the libimbrex_mpi_*.so of the "

@@ -22,7 +22,32 @@ constinit thread_local int depth [[gnu::tls_model("initial-exec")]] = 0;
   return depth;
 }
 
-void* find_behind(const char* const name) noexcept { return dlsym(RTLD_NEXT, name); }
+namespace {
+
+using Next = void*(const char*);
+
+// libimbrex_preload.so loads this library at the first call of MPI. Then it stands behind the MPI in
+// the dynamic linker's order, and the preloaded library knows what comes next. Null if the program
+// was linked with this library, or it was preloaded itself.
+Next* find_preload() noexcept {
+  auto* const next = reinterpret_cast<Next*>(dlsym(RTLD_DEFAULT, "imbrex_preload_next"));
+  if (next == nullptr) return nullptr;
+  Dl_info here;
+  Dl_info there;
+  void* const found = next("PMPI_Init");
+  const bool is_own = found != nullptr && dladdr(found, &there) != 0 &&
+                      dladdr(reinterpret_cast<void*>(&find_preload), &here) != 0 &&
+                      here.dli_fbase == there.dli_fbase;
+  return is_own ? nullptr : next;
+}
+
+}  // namespace
+
+void* find_behind(const char* const name) noexcept {
+  static Next* const preload = find_preload();
+  void* const found = preload != nullptr ? preload(name) : nullptr;
+  return found != nullptr ? found : dlsym(RTLD_NEXT, name);
+}
 
 void require_mpi() noexcept {
   if (find_behind("PMPI_Init") != nullptr || find_behind("MPI_Init") != nullptr) return;
@@ -33,16 +58,42 @@ void require_mpi() noexcept {
   std::_Exit(1);
 }
 
-void end_at_missing(const char* const function) noexcept {
-  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "an MPI that does not tell its version";
-  int length = 0;
-  // Not by real<>, which may lead here.
+namespace {
+
+using Version = char[MPI_MAX_LIBRARY_VERSION_STRING];
+
+// Writes the first line of what the MPI says of itself; nothing if it has no such function. Not by
+// real<>, which may lead to end_at_missing().
+void tell_version(Version& version) noexcept {
   using Tell = int(char*, int*);
-  if (auto* const tell = reinterpret_cast<Tell*>(find_behind("PMPI_Get_library_version"))) {
-    const InNext guard;
-    (void)tell(version, &length);
-    version[std::strcspn(version, "\n")] = '\0';
+  auto* const tell = reinterpret_cast<Tell*>(find_behind("PMPI_Get_library_version"));
+  if (tell == nullptr) return;
+  int length = 0;
+  const InNext guard;
+  (void)tell(version, &length);
+  version[std::strcspn(version, "\n")] = '\0';
+}
+
+}  // namespace
+
+void learn_quirks() noexcept {
+#ifdef MPICH_NUMVERSION  // 40200300 is 4.2.0
+  constexpr int built_for =
+      version_of(MPICH_NUMVERSION / 10'000'000, MPICH_NUMVERSION / 100'000 % 100);
+#else
+  constexpr int built_for = version_of(4, 1);
+#endif
+  Version version = "";
+  tell_version(version);
+  const Identity mpi = identify(version, built_for);
+  for (std::size_t i = 0; i < quirks_count; ++i) {
+    found_quirks[i] = has_quirk(mpi, static_cast<Quirk>(i));
   }
+}
+
+void end_at_missing(const char* const function) noexcept {
+  Version version = "an MPI that does not tell its version";
+  tell_version(version);
   std::fprintf(stderr,
                "imbrex: the program has called %s, which its MPI library lacks: %s. The MPI "
                "standard may have removed the function, or added it in a later version: change "

@@ -11,9 +11,9 @@
 #include <mpi.h>
 
 #include <atomic>
-#include <string_view>
 #include <type_traits>
 
+#include "mpi/abi/quirks.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::mpi {
@@ -81,9 +81,6 @@ class InNext {
   [[no_unique_address]] trace::races::Silent silent_;
 };
 
-// True if MPI itself calls the right error handler for a failed operation, and returns its code.
-inline constexpr bool mpi_calls_own_handler = std::string_view(IMBREX_MPI_ABI) == "openmpi";
-
 // The number of kept error handlers of all threads (error_handlers.hpp). Relaxed: a thread only
 // needs to see its own.
 extern std::atomic<int> kept_count;
@@ -97,9 +94,10 @@ auto call_next(Arguments... arguments) {
     const InNext guard;
     return next<Function>(arguments...);
   };
-  if constexpr (mpi_calls_own_handler || !std::is_same_v<decltype(call()), int>) {
+  if constexpr (!std::is_same_v<decltype(call()), int>) {
     return call();
   } else {
+    if (!has<Quirk::errors_reach_other_handlers>()) return call();
     const int code = call();
     if (code != MPI_SUCCESS || kept_count.load(std::memory_order_relaxed) == 0) return code;
     return code_of_kept(code);

@@ -272,10 +272,10 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
     return end_making<makes> IMBREX_MADE_AND arguments;                                    \
   }
 
-#ifdef OPEN_MPI
+// Where requests of files are not safe, the whole operation happens in its first half (split.hpp).
 #define IMBREX_MAKE_FILE_BEGIN(name, twin, parameters, arguments)                          \
   IMBREX_FUNCTION(twin) IMBREX_AND_REQUEST_PARAMETER parameters {                          \
-    if (!in_service() || !spare_threads_allowed()) {                                       \
+    if (!has<Quirk::file_requests_crash>() || !in_service() || !spare_threads_allowed()) { \
       return PMPI_##twin IMBREX_AND_REQUEST arguments;                                     \
     }                                                                                      \
     return begin_whole(request, [&](MPI_Status* status) {                                  \
@@ -285,6 +285,9 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   }
 #define IMBREX_MAKE_SPLIT(name, whole, parameters, arguments)                              \
   IMBREX_FUNCTION(name) parameters {                                                       \
+    if (!has<Quirk::file_requests_crash>()) {                                              \
+      return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });         \
+    }                                                                                      \
     if (!in_service()) return PMPI_##name arguments;                                       \
     return split_collectives().begin(file, [&](MPI_Status* status) {                       \
       return by_spare_thread("MPI_" #name,                                                 \
@@ -293,11 +296,11 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   }
 #define IMBREX_MAKE_SPLIT_END(name, parameters, arguments)                                 \
   IMBREX_FUNCTION(name) parameters {                                                       \
+    if (!has<Quirk::file_requests_crash>()) {                                              \
+      return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });         \
+    }                                                                                      \
     return split_collectives().end(file, status) ? MPI_SUCCESS : PMPI_##name arguments;    \
   }
-#else
-#define IMBREX_MAKE_FILE_BEGIN(...)
-#endif
 
 #define IMBREX_MAKE_ASK(name, question, parameters, arguments)                             \
   IMBREX_FUNCTION(name) parameters {                                                       \
@@ -346,10 +349,8 @@ using Place = int;
 #define IMBREX_SPARE IMBREX_MAKE_SPARE
 #define IMBREX_ASK IMBREX_MAKE_ASK
 #define IMBREX_SPARE_C IMBREX_MAKE_SPARE
-#ifdef OPEN_MPI  // which has no large counts
 #define IMBREX_SPLIT_C IMBREX_MAKE_SPLIT
 #define IMBREX_SPLIT_END IMBREX_MAKE_SPLIT_END
-#endif
 #include "mpi/calls/calls.def"
 }  // namespace of_int
 
@@ -360,9 +361,13 @@ using Count = MPI_Count;
 using Place = MPI_Aint;
 #define IMBREX_SEND_C(name, twin) IMBREX_MAKE_SEND(name##_c, twin##_c)
 #define IMBREX_FILE_C(name, twin, parameters, arguments)                                   \
-  IMBREX_MAKE_FILE(read_or_write, name##_c, twin##_c, parameters, arguments)
+  IMBREX_MAKE_FILE(read_or_write, name##_c, twin##_c, parameters, arguments)               \
+  IMBREX_MAKE_FILE_BEGIN(name##_c, twin##_c, parameters, arguments)
 #define IMBREX_FILE_ALL_C(name, twin, parameters, arguments)                               \
-  IMBREX_MAKE_FILE(read_or_write_all, name##_c, twin##_c, parameters, arguments)
+  IMBREX_MAKE_FILE(read_or_write_all, name##_c, twin##_c, parameters, arguments)           \
+  IMBREX_MAKE_FILE_BEGIN(name##_c, twin##_c, parameters, arguments)
+#define IMBREX_SPLIT_C(name, whole, parameters, arguments)                                 \
+  IMBREX_MAKE_SPLIT(name##_c, whole##_c, parameters, arguments)
 #define IMBREX_COLLECTIVE_C(name, twin, parameters, arguments)                             \
   IMBREX_MAKE_COLLECTIVE(name##_c, twin##_c, parameters, arguments,                        \
                          check::buffers::name arguments)                                   \

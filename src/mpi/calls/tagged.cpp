@@ -54,12 +54,6 @@ bool between_groups(MPI_Comm comm) {
   return answer != 0;
 }
 
-#ifdef OPEN_MPI
-constexpr bool mixes_messages = true;
-#else
-constexpr bool mixes_messages = false;
-#endif
-
 // The members of a call, in the order of its group, on either communicator. Empty if the call must
 // not, or cannot, use the private one: MPI reports the error, or the call reaches beyond
 // MPI_COMM_WORLD.
@@ -68,7 +62,7 @@ struct Ranks {
   std::vector<int> in_world;
 };
 Ranks ranks_of(MPI_Comm comm, MPI_Group group, int tag) {
-  if (!mixes_messages || !in_service() || comm == MPI_COMM_NULL || group == MPI_GROUP_NULL ||
+  if (!has<Quirk::created_group_mixes_messages>() || !in_service() || comm == MPI_COMM_NULL || group == MPI_GROUP_NULL ||
       tag < 0 ||
       tag > tag_max() || between_groups(comm)) {
     return {};
@@ -131,7 +125,8 @@ struct Leaders {
 // This process and the other leader; empty if this process is no leader, or as for members_of().
 Ranks leaders_of(const Leaders& it) {
   int rank = -1;
-  if (!mixes_messages || !in_service() || it.comm == MPI_COMM_NULL || between_groups(it.comm) ||
+  if (!has<Quirk::created_group_mixes_messages>() || !in_service() ||
+      it.comm == MPI_COMM_NULL || between_groups(it.comm) ||
       PMPI_Comm_rank(it.comm, &rank) != MPI_SUCCESS || rank != it.leader ||
       it.peer_comm == MPI_COMM_NULL || between_groups(it.peer_comm)) {
     return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Twins of Open MPI that match each other differently than blocking calls do. Used by
+// Twins of Open MPI (quirks.hpp) that match each other differently than blocking calls do. Used by
 // interpose.cpp.
 //
 // Whether two ranks exchange a message in MPI_Alltoallv and MPI_Alltoallw depends on the bytes. The
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "mpi/abi/inquiries.hpp"
+#include "mpi/abi/quirks.hpp"
 
 namespace imbrex::mpi {
 
@@ -84,10 +85,10 @@ int start_exchange(NoBytes<Count>& kept, const void* from, const Count* from_cou
 // Whether the blocking call on `comm` must not become `Twin`: the same on all of its ranks.
 template <auto Twin>
 [[nodiscard]] bool mixes_up_sides(MPI_Comm comm) {
-#ifdef OPEN_MPI
   if constexpr (same_function<Twin, &PMPI_Ineighbor_alltoall> ||
                 same_function<Twin, &PMPI_Ineighbor_alltoallv> ||
                 same_function<Twin, &PMPI_Ineighbor_alltoallw>) {
+    if (!has<Quirk::twins_mix_up_sides>()) return false;
     int topology = MPI_UNDEFINED;
     if (comm == MPI_COMM_NULL || PMPI_Topo_test(comm, &topology) != MPI_SUCCESS ||
         topology != MPI_CART) {
@@ -104,18 +105,15 @@ template <auto Twin>
       if (periodic[i] != 0 && ranks[i] <= 2) return true;
     }
   }
-#endif
   static_cast<void>(comm);
   return false;
 }
 
 template <auto Twin, class Count, class... Arguments>
 int start_twin(NoBytes<Count>& kept, Arguments... arguments) {
-#ifdef OPEN_MPI
   if constexpr (same_function<Twin, &PMPI_Ialltoallv> || same_function<Twin, &PMPI_Ialltoallw>) {
-    return start_exchange<Twin>(kept, arguments...);
+    if (has<Quirk::twins_compare_counts>()) return start_exchange<Twin>(kept, arguments...);
   }
-#endif
   static_cast<void>(kept);
   return Twin(arguments...);
 }

@@ -48,8 +48,9 @@ struct Call {
   // True if this library must call the handler of `comm` when the request of this call has failed,
   // because MPI does not. A wait for a request that the program has made names no `comm`.
   [[nodiscard]] bool owes_handler() const noexcept {
-    if constexpr (requests_blame_world) return comm != MPI_COMM_NULL;
-    return collectives_blame_world && kind == Kind::collective && comm != MPI_COMM_NULL;
+    if (has<Quirk::requests_blame_world>()) return comm != MPI_COMM_NULL;
+    return has<Quirk::collectives_blame_world>() && kind == Kind::collective &&
+           comm != MPI_COMM_NULL;
   }
 
   // A call that names no communicator owes the handler that MPI would have called.

@@ -156,12 +156,12 @@ void on_fatal(MPI_Comm* comm, int* code, ...) {
     return;
   }
   const char* call = detail::callback_call();
-#ifdef OPEN_MPI
-  va_list arguments;  // contains the name of the failed function
-  va_start(arguments, code);
-  if (call == nullptr) call = va_arg(arguments, const char*);
-  va_end(arguments);
-#endif
+  if (call == nullptr && has<Quirk::handlers_are_given_the_call>()) {
+    va_list arguments;
+    va_start(arguments, code);
+    call = va_arg(arguments, const char*);
+    va_end(arguments);
+  }
   if (call == nullptr) call = "a call of MPI";
   end_program(call, detail::describe_current_task(), *comm, *code);
 }
@@ -171,7 +171,7 @@ void on_fatal(MPI_Comm* comm, int* code, ...) {
 int call_handler(const Call& call, const detail::TaskLabel& task, int code) {
   MPI_Comm comm = call.comm;
   if (comm == MPI_COMM_NULL) {
-    if (mpi_calls_own_handler || call.throws) return code;
+    if (!has<Quirk::errors_reach_other_handlers>() || call.throws) return code;
     comm = MPI_COMM_SELF;
   }
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;

@@ -86,17 +86,19 @@ std::string hook_into_progress() {
 
 void unhook_from_progress() noexcept {}  // the hook ends itself
 
-#elif defined(OPEN_MPI)
+#else
 
 int on_progress() {
   look(&completion::is_complete);
   return 0;
 }
 
+// By name: the standard's binary interface may be that of an Open MPI.
 std::string hook_into_progress() {
   auto* const start = find<int(int (*)())>("opal_progress_register");
   if (start == nullptr) {
-    return "this Open MPI does not show opal_progress_register: use another one, or poll";
+    return "this MPI shows no hook in its progress: use MPICH 4.3 or later (not its standard ABI), "
+           "or an Open MPI that shows opal_progress_register";
   }
   return start(&on_progress) == 0 ? "" : "opal_progress_register failed";
 }
@@ -104,15 +106,6 @@ std::string hook_into_progress() {
 void unhook_from_progress() noexcept {
   if (auto* const stop = find<int(int (*)())>("opal_progress_unregister")) stop(&on_progress);
 }
-
-#else
-
-std::string hook_into_progress() {
-  return "this MPI has no hook in its progress: use MPICH 4.3 or later (not its standard ABI) or "
-         "Open MPI";
-}
-
-void unhook_from_progress() noexcept {}
 
 #endif
 

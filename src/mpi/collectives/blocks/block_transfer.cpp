@@ -10,8 +10,9 @@
 
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/abi/completion_calls.hpp"
-#include "mpi/abi/crossing.hpp"
 #include "mpi/abi/inquiries.hpp"
+#include "mpi/abi/quirks.hpp"
+#include "mpi/collectives/blocks/crossing.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/sends/outgoing.hpp"
@@ -92,12 +93,8 @@ constexpr std::int64_t short_most = 8192;
 // once: it would then seem to have left while it waits in a buffer of MPI, in front of more urgent
 // ones.
 std::int64_t standard_most() {
-  static const std::int64_t most = [] {
-    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int length = 0;
-    PMPI_Get_library_version(text, &length);
-    return std::max(short_most, crossing::at_once_most(crossing::look(text)));
-  }();
+  static const std::int64_t most =
+      std::max(short_most, at_once_most(look(has<Quirk::connections_cross>())));
   return most;
 }
 

@@ -115,7 +115,7 @@ int wait(const Call& call, MPI_Request* request, MPI_Status* status) {
 
 Call naming_communicator(const Call& call, MPI_Request request) noexcept {
   Call named = call;
-  if constexpr (!mpi_calls_own_handler) {
+  if (has<Quirk::errors_reach_other_handlers>()) {
     if (call.comm != MPI_COMM_NULL || request == MPI_REQUEST_NULL) return named;
     const Known known = requests().find(request);
     if (const Communicator* const on = known.posted_on()) named.comm = on->handle_unless_freed();

@@ -127,7 +127,8 @@ int irecv_queued(const Call& call, const Arguments& it, Communicator& communicat
   give_token(*token);
   *request = started.request;
   // MPI's request for a held message: this library may have to call its communicator's handler.
-  if (started.code == MPI_SUCCESS && (started.begun == Begun::posted || !mpi_calls_own_handler)) {
+  if (started.code == MPI_SUCCESS &&
+      (started.begun == Begun::posted || has<Quirk::errors_reach_other_handlers>())) {
     requests().know(started.request, {communicator}, it.wanted);
   }
   return started.code;

@@ -232,9 +232,9 @@ template <class Post>
 int isendrecv(const char* name, const Sending& sending, const Arguments& it, bool pack_first,
               MPI_Request* request, Post mpis_own) {
   const int code = isendrecv_anywhere(name, sending, it, pack_first, request, mpis_own);
-#ifdef OPEN_MPI  // MPICH's own request has a status of zeros, which names no message
-  if (code == MPI_SUCCESS) note_receive(*request, it.comm);
-#endif
+  if (code == MPI_SUCCESS && !has<Quirk::isendrecv_has_no_status>()) {
+    note_receive(*request, it.comm);
+  }
   return code;
 }
 

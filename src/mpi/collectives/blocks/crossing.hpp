@@ -6,20 +6,19 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
-namespace imbrex::mpi::crossing {
+namespace imbrex::mpi::blocks {
 
 // The facts from outside of MPI. Null: not set.
 struct Signs {
-  std::string_view library;           // from MPI_Get_library_version
+  bool is_affected = false;           // the MPI has Quirk::connections_cross
   int networks = 0;                   // number of interfaces that are up, without loopbacks
   const char* links = nullptr;        // OMPI_MCA_btl_tcp_links
   const char* eager_limit = nullptr;  // OMPI_MCA_btl_tcp_eager_limit
 };
-[[nodiscard]] Signs look(std::string_view library);
+[[nodiscard]] Signs look(bool is_affected);
 
 // The number of bytes up to which a message must not be sent in synchronous mode; 0 if all may.
 [[nodiscard]] std::int64_t at_once_most(const Signs& signs) noexcept;
 
-}  // namespace imbrex::mpi::crossing
+}  // namespace imbrex::mpi::blocks

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpi/abi/crossing.hpp"
+#include "mpi/collectives/blocks/crossing.hpp"
 
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-namespace imbrex::mpi::crossing {
+namespace imbrex::mpi::blocks {
 
 namespace {
 
@@ -31,15 +31,15 @@ int count_networks() {
 
 }  // namespace
 
-Signs look(const std::string_view library) {
-  return {.library = library,
+Signs look(const bool is_affected) {
+  return {.is_affected = is_affected,
           .networks = count_networks(),
           .links = std::getenv("OMPI_MCA_btl_tcp_links"),
           .eager_limit = std::getenv("OMPI_MCA_btl_tcp_eager_limit")};
 }
 
 std::int64_t at_once_most(const Signs& signs) noexcept {
-  if (!signs.library.starts_with("Open MPI v4")) return 0;
+  if (!signs.is_affected) return 0;
   const long links = signs.links != nullptr ? std::strtol(signs.links, nullptr, 10) : 1;
   if (links <= 1 && signs.networks <= 1) return 0;
   const long long set =
@@ -47,4 +47,4 @@ std::int64_t at_once_most(const Signs& signs) noexcept {
   return set > 0 ? set : eager_limit;
 }
 
-}  // namespace imbrex::mpi::crossing
+}  // namespace imbrex::mpi::blocks
