@@ -13,7 +13,7 @@ function(imbrex_targets variable)
 endfunction()
 
 include(ImbrexBuildFirst)
-imbrex_targets(imbrex_runtime imbrex imbrex_mpi)
+imbrex_targets(imbrex_runtime imbrex imbrex_mpi imbrex_preload)
 imbrex_targets(imbrex_variants imbrex_tsan imbrex_mpi_tsan)
 imbrex_targets(imbrex_compat imbrex_omp imbrex_hcmpi)
 imbrex_targets(imbrex_programs imbrex-simulate)
@@ -62,6 +62,9 @@ if(IMBREX_CORE)
   return()
 endif()
 
+if(TARGET imbrex_preload)
+  install(TARGETS imbrex_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
+endif()
 set_target_properties(imbrex PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS imbrex EXPORT imbrex
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime

@@ -100,6 +100,12 @@ def prepare(options, command):
         interface = choose_interface(command, kind, program, linked)
         if interface is not None:
             preloaded.append(mpi_library(libraries, interface))
+        else:
+            chooses = library_for_any_mpi(libraries)
+            if kind == "slurm" and not chooses:
+                raise CommandError("nothing here says which MPI the program uses: name a program "
+                                   "that is linked with it behind srun, or give --no-mpi")
+            preloaded += chooses
     variables = chosen_variables(options, preloaded)
     if kind is None:
         return kind, command, variables
@@ -164,6 +170,13 @@ def mpi_library(libraries, interface):
     raise CommandError(f"{libraries} has no {os.path.basename(library)}, which "
                        f"{READABLE[interface]} needs (there is: {', '.join(there) or 'none'}): see "
                        f"{page('choosing-an-mpi.md')}; --no-mpi does without")
+
+
+def library_for_any_mpi(libraries):
+    """The library that chooses when the program calls MPI, if it is installed: nothing says before
+    which MPI the program will load, if any."""
+    library = os.path.join(libraries, "libimbrex_preload.so")
+    return [os.path.abspath(library)] if os.path.exists(library) else []
 
 
 def page(name):
@@ -281,10 +294,7 @@ def choose_interface(command, kind, program, linked):
     if wanted in ("openmpi", "mpich") and kind in ("openmpi", "mpich") and wanted != kind:
         raise CommandError(f"{program} is linked with {READABLE[wanted]}, and {command[0]} is of "
                        f"{READABLE[kind]}: use the launcher of the program's MPI")
-    if wanted is None and kind == "slurm":
-        raise CommandError("nothing here says which MPI the program uses: name a program that is "
-                       "linked with it behind srun, or give --no-mpi")
-    return wanted or kind
+    return wanted or (kind if kind != "slurm" else None)
 
 
 def handed_by(kind, command, variables):

@@ -26,9 +26,9 @@ namespace {
 
 using Next = void*(const char*);
 
-// libimbrex_preload.so loads this library at the first call of MPI. Then it stands behind the MPI in
-// the dynamic linker's order, and the preloaded library knows what comes next. Null if the program
-// was linked with this library, or it was preloaded itself.
+// libimbrex_preload.so loads this library at the first call of MPI. This library then stands behind
+// the MPI in the dynamic linker's order, and the preloaded library knows what comes next. Null if
+// the program was linked with this library, or this library was preloaded.
 Next* find_preload() noexcept {
   auto* const next = reinterpret_cast<Next*>(dlsym(RTLD_DEFAULT, "imbrex_preload_next"));
   if (next == nullptr) return nullptr;

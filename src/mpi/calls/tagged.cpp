@@ -62,9 +62,8 @@ struct Ranks {
   std::vector<int> in_world;
 };
 Ranks ranks_of(MPI_Comm comm, MPI_Group group, int tag) {
-  if (!has<Quirk::created_group_mixes_messages>() || !in_service() || comm == MPI_COMM_NULL || group == MPI_GROUP_NULL ||
-      tag < 0 ||
-      tag > tag_max() || between_groups(comm)) {
+  if (!has<Quirk::created_group_mixes_messages>() || !in_service() || comm == MPI_COMM_NULL ||
+      group == MPI_GROUP_NULL || tag < 0 || tag > tag_max() || between_groups(comm)) {
     return {};
   }
   Ranks members{ranks_in(comm, group), ranks_in(private_world::comm(), group)};

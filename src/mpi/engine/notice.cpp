@@ -93,7 +93,7 @@ int on_progress() {
   return 0;
 }
 
-// By name: the standard's binary interface may be that of an Open MPI.
+// The hook is found by its name: the standard's binary interface may be that of an Open MPI.
 std::string hook_into_progress() {
   auto* const start = find<int(int (*)())>("opal_progress_register");
   if (start == nullptr) {
