@@ -202,6 +202,44 @@ TEST(Simulate, every_task_runs_once_and_every_byte_arrives_under_every_policy) {
   }
 }
 
+TEST(Simulate, a_stencil_sends_and_receives_what_its_application_does_under_every_policy) {
+  for (const std::string& policy : policies) {
+    for (const bool is_periodic : {true, false}) {
+      StencilSetup stencil;
+      stencil.ranks = 5;
+      stencil.size = 5003;
+      stencil.ghost = 90;
+      stencil.chunks = 4;
+      stencil.steps = 9;
+      stencil.is_periodic = is_periodic;
+      stencil.cell_ns = 100;
+      ClusterSetup setup = cluster(5, 2, policy);
+      setup.network.eager_bytes = 64;
+      const auto program = make_stencil(stencil);
+      const Outcome outcome = simulate(*program, setup);
+      const std::int64_t borders = is_periodic ? 10 : 8;  // of all ranks, to another rank
+      EXPECT_EQ(outcome.messages, 9 * borders) << policy;
+      EXPECT_EQ(outcome.messages_received, outcome.messages) << policy;
+      EXPECT_EQ(outcome.bytes_received, outcome.messages * 90 * 8) << policy;
+      EXPECT_EQ(outcome.sums.ended, 9 * (5 * 6 + 2 * borders)) << policy;
+      EXPECT_NEAR(static_cast<double>(outcome.sums.in_task_ns), 9 * 5003 * 100.0, 9 * 5 * 6);
+    }
+  }
+}
+
+TEST(Simulate, a_slow_rank_takes_longer_for_its_kernels_and_no_other_does) {
+  ClusterSetup setup = cluster(6, 3, "fifo");
+  Time in_task[2];
+  for (const bool is_slow : {false, true}) {
+    setup.slow_rank = is_slow ? 0 : -1;
+    setup.slowness = 3;
+    const auto program = make_cholesky(small_cholesky(), durations);
+    in_task[is_slow ? 1 : 0] = simulate(*program, setup).sums.in_task_ns;
+  }
+  EXPECT_GT(in_task[1], in_task[0] * 1.1);
+  EXPECT_LT(in_task[1], in_task[0] * 2);
+}
+
 TEST(Simulate, one_input_gives_one_result_bit_by_bit) {
   for (const std::string& policy : policies) {
     ClusterSetup setup = cluster(6, 3, policy);
