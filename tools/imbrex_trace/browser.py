@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A page in a headless Chromium: for page_test.py, and for pictures of pages.
+"""A page in a headless Chromium: for page_test.py and site_test.py, and for pictures of pages.
 
-browser.py PAGE PICTURE [WIDTH HEIGHT [SCRIPT]] writes a picture (PNG) of the page after the script.
+browser.py PAGE PICTURE [WIDTH HEIGHT [SCRIPT]] writes a picture (PNG) of the page, a file or an
+address, after the script.
 Talks to the browser by its own protocol, through a pair of pipes.
 """
 import base64
@@ -25,7 +26,8 @@ class Browser:
     """One page. A context manager."""
 
     def __init__(self, path, width=1400, height=900):
-        self.path, self.size = pathlib.Path(path).resolve(), (width, height)
+        self.address = path if "://" in str(path) else pathlib.Path(path).resolve().as_uri()
+        self.size = (width, height)
         self.numbers = itertools.count(1)
         self.requests = []  # what the page asked for
 
@@ -55,7 +57,7 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=self.size[0], height=self.size[1],
                   deviceScaleFactor=1, mobile=False)
         self.call("Page.enable")
-        self.call("Page.navigate", url=self.path.as_uri())
+        self.call("Page.navigate", url=self.address)
         self.until("Page.loadEventFired")
         return self
 
@@ -110,7 +112,7 @@ class Browser:
 
 def main(page, picture, width=1400, height=900, script="0"):
     with Browser(page, int(width), int(height)) as browser:
-        browser.run("started")
+        browser.run("typeof started === \"undefined\" || started")
         browser.run(script)
         browser.run("new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))")
         browser.picture(picture)
