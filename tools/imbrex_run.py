@@ -148,7 +148,7 @@ def find_libraries():
         inner = sorted(os.listdir(lib)) if os.path.isdir(lib) else []
         for folder in (lib, lib + "64", *(os.path.join(lib, name) for name in inner
                                           if name.endswith("-linux-gnu"))):
-            if os.path.exists(os.path.join(folder, "libimbrex.so")):
+            if first_of(folder, "libimbrex.so"):
                 return folder
     raise CommandError("libimbrex.so is not beside this command: name its folder by --libraries")
 
@@ -161,10 +161,24 @@ def omp_library(libraries):
     raise CommandError(f"{libraries} has no libgomp.so.1 of imbrex, in omp/ or imbrex/")
 
 
+def first_of(folder, name):
+    """The library of this name, or with a version behind it: a Debian package for running programs
+    has no other, and in a wheel the name itself is a script for the linker. None if there is
+    neither."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    for one in sorted(one for one in names if one == name or one.startswith(name + ".")):
+        path = os.path.join(os.path.abspath(folder), one)
+        with open(path, "rb") as file:
+            if file.read(4) == b"\x7fELF":
+                return path
+    return None
+
+
 def mpi_library(libraries, interface):
     library = os.path.join(libraries, f"libimbrex_mpi_{interface}.so")
-    if os.path.exists(library):
-        return os.path.abspath(library)
+    found = first_of(libraries, os.path.basename(library))
+    if found:
+        return found
     there = sorted(name for name in os.listdir(libraries)
                    if re.fullmatch(r"libimbrex_mpi_.*\.so", name))
     raise CommandError(f"{libraries} has no {os.path.basename(library)}, which "

@@ -248,6 +248,15 @@ class RunTest(unittest.TestCase):
         self.omp.unlink()
         self.refuses("has no libgomp.so.1 of imbrex", "program")
 
+    def test_a_library_that_has_only_its_versioned_name_is_preloaded(self):
+        versioned = self.libraries / "libimbrex_mpi_openmpi.so.0.1"
+        self.mpi.rename(versioned)
+        self.assertIn(f"LD_PRELOAD={self.omp}:{versioned}",
+                      "\n".join(self.lines("mpirun", "-n", "2", "program")))
+        self.mpi.write_text("INPUT(libimbrex_mpi_openmpi.so.0.1)\n", encoding="ascii")
+        self.assertIn(f"LD_PRELOAD={self.omp}:{versioned}",
+                      "\n".join(self.lines("mpirun", "-n", "2", "program")))
+
 
 if __name__ == "__main__":
     unittest.main()
