@@ -111,8 +111,8 @@ void SpaceOn::describe_open(std::string& text) {
   }
   if (found > most) text += fmt::format(" and {} more", found - most);
   text += found == 0 ? "other ranks have not closed it, or still await futures of it"
-                     : found == 1 ? " was asked for, and nobody has set it"
-                                  : " were asked for, and nobody has set them";
+                     : found == 1 ? " was asked for, and no rank has set it"
+                                  : " were asked for, and no rank has set them";
 }
 
 void SpaceOn::close() {

@@ -117,8 +117,8 @@ place_t* handle_of(const Place& place) {
 }
 
 std::vector<Future<void>> futures_of(DDF_t* const* const handles, const int count) {
-  if (count < 0) refuse("hc_async", MPI_ERR_ARG, "the count of what it awaits is below 0");
-  if (count != 0) require(handles, "hc_async", "the array of what it awaits");
+  if (count < 0) refuse("hc_async", MPI_ERR_ARG, "the number of awaited futures is below 0");
+  if (count != 0) require(handles, "hc_async", "the array of awaited futures");
   std::vector<Future<void>> futures;
   for (int i = 0; i < count; ++i) futures.push_back(ddf_of("hc_async", handles[i])->done());
   return futures;

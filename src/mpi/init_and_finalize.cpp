@@ -298,7 +298,7 @@ Agreement agree(const Agreement& mine) {
     if (done == 0) sched_yield();
     if (!warned && Clock::now() - begin > std::chrono::seconds(20)) {
       say("MPI_Init has waited 20 s for the other ranks. Is every program of this mpirun linked "
-          "with imbrex::mpi? All must be, since collectives of one that is not do not match.");
+          "with imbrex::mpi? Link all of them: collectives of a program without it do not match.");
       warned = true;
     }
   }
@@ -458,8 +458,8 @@ int begin_service(const int level, const Entry entry) {
       say_what_failed(wrong.text, mine, all);
     } else if (mine.first_well == all.first_well) {
       const std::string option = modes_differ ? "IMBREX_PARTIAL" : "IMBREX_PARTIAL_PARTS";
-      say("MPI_Init: " + option + " differs between ranks, and all must send a collective in the "
-          "same pieces: give all the same, with mpirun -x " + option + "=... for one.");
+      say("MPI_Init: " + option + " differs between ranks, but all ranks must divide a "
+          "collective alike: give all ranks one value, as by mpirun -x " + option + "=...");
     }
     PMPI_Barrier(MPI_COMM_WORLD);  // every rank comes here; the first abort would silence the
                                    // others
@@ -543,7 +543,7 @@ void report_summary() {
 // Other ranks may wait for messages that a failed task would have sent.
 void end_if_a_task_failed() {
   if (!detail::report_failures()) return;
-  say("MPI_Finalize: a task has failed, and what it would have sent may be waited for: all ranks "
+  say("MPI_Finalize: a task has failed, and other ranks may wait for its messages: all ranks "
       "are ended.");
   end_all(MPI_COMM_WORLD, 1);
 }

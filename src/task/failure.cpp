@@ -235,7 +235,8 @@ Failure& failure_of_nobody(std::exception_ptr error) noexcept { return make(null
 std::exception_ptr exception_of(const Failure& failure) noexcept {
   if (failure.cause == nullptr) return failure.error;
   return std::make_exception_ptr(DependencyFailed(
-      fmt::format("imbrex: {} did not run, since what it depends on has failed: {}",
+      fmt::format("imbrex: {} did not run, since a task or future that it depends on has "
+                  "failed: {}",
                   place_of(failure.kind, failure.who), describe(*failure.cause)),
       failure.cause->error));
 }

@@ -14,7 +14,7 @@ function(imbrex_failure end case)
 endfunction()
 
 set(site "failure_cases.cpp:[0-9]+")
-set(one -e "^imbrex: an error that nobody has taken, by get.. or finish..:$"
+set(one -e "^imbrex: an exception that neither get.. nor finish.. has rethrown:$"
         -c 1 "^  no such file .in task \"load\" .*${site}..$")
 foreach(case launched dropped_future living_future nested exit_in_a_task
              exit_within_finish exit_in_a_task_within_finish exit_in_a_parent)
@@ -25,32 +25,32 @@ imbrex_failure(1 after_exit_handlers ${one} -e "^an exit handler ran"
 imbrex_failure(3 own_exit_code ${one})
 imbrex_failure(1 on_a_foreign_thread ${one})
 imbrex_failure(1 with_a_runtime_object ${one} -e "^the runtime has ended")
-imbrex_failure(1 many -e "^imbrex: 100 errors that nobody has taken"
+imbrex_failure(1 many -e "^imbrex: 100 exceptions that neither get.. nor finish"
                -c 16 "^  file [0-9]+ .in task \"load\"" -e "^  ... and 84 more")
-imbrex_failure(1 promise_set -e "an error that nobody has taken"
+imbrex_failure(1 promise_set -e "an exception that neither get.. nor finish"
                -c 1 "^  no such file .in promise \"config\" .*${site}")
 imbrex_failure(1 odd_exception
                -e "^  task \"load\" .*${site}.: an exception that is no std::exception")
 imbrex_failure(1 c_body -c 1 "^  the body of task \"load in C\" .*${site}. returned 7")
 imbrex_failure(0 body_of_finish_fails_too -e "^caught: of the body"
                -e "^imbrex: the finish.. at .*${site} throws what its body threw. its tasks failed"
-               -c 1 "^  no such file .in task \"load\"" -n "nobody has taken")
+               -c 1 "^  no such file .in task \"load\"" -n "nor finish.. has rethrown")
 imbrex_failure(0 body_of_finish_fails_with_many -e "^caught: of the body" -e "^  ... and 34 more"
-               -e "^caught: of the second" -e "^  ... and 24 more" -n "nobody has taken"
+               -e "^caught: of the second" -e "^  ... and 24 more" -n "nor finish.. has rethrown"
                -c 32 "^  no such file .in task \"(load|deep)\"")
-imbrex_failure(0 taken -n "nobody has taken"
+imbrex_failure(0 taken -n "nor finish.. has rethrown"
                -e "^caught: no such file .in task \"get\" .*${site}..$"
                -e "^caught: no such file .in task \"finish\" .*${site}..$"
                -e "^caught: no such file .in task \"one of all\" .*${site}..$"
                -e "^caught: own class$" -e "^caught with code 7: own class$"
                -e "^caught: e .in task \"imbrex\" .*${site}..$"
                -e "^caught: far .in promise \"config\" .*${site}..$")
-imbrex_failure(0 hundred_futures -e "^caught 100" -n "nobody has taken")
-imbrex_failure(0 hundred_in_a_finish -e "^caught: no such file" -n "nobody has taken")
+imbrex_failure(0 hundred_futures -e "^caught 100" -n "nor finish.. has rethrown")
+imbrex_failure(0 hundred_in_a_finish -e "^caught: no such file" -n "nor finish.. has rethrown")
 imbrex_failure(1 get_still_throws_later ${one} -e "^caught: no such file .in task \"load\"")
 imbrex_failure(0 c_wait -e "^imbrex: the body of task \"load in C\" .*${site}. returned 7"
                -e "^again: imbrex: the body of task \"load in C\" .*${site}. returned 7"
-               -n "nobody has taken")
+               -n "nor finish.. has rethrown")
 
 # What the program has thrown is never written to; the label stands beside it, in reports.
 imbrex_failure(1 own_class -c 1 "^  task \"load\" .*${site}.: no such file$")
@@ -69,7 +69,7 @@ imbrex_failure(0 null_text -e "^caught it"
 imbrex_failure(1 destructors_throw -e "^caught: of a closure .in task \"closure\" .*${site}..$"
                -e "^results left: 0" -e "^caught: no such file .in task \"both\""
                -e "^caught: imbrex: task \"not run\" .* did not run"
-               -e "^imbrex: 4 errors that nobody has taken"
+               -e "^imbrex: 4 exceptions that neither get.. nor finish"
                -e "^  a destructor has thrown in .*of the closure of both"
                -e "^  a destructor has thrown in .*of what never ran"
                -e "^  a destructor has thrown in .*of a value"
@@ -86,7 +86,7 @@ imbrex_failure(0 c_finish_left_open_in_a_task
                -e "^caught: imbrex: the body of task \"opens\" .*${site}. returned ${open}"
                -e "^late ran: 1" -e "^caught: of the body .in task \"opens\"" -e "^late ran: 2"
                -e "^caught: .*${open}.*and 1 other tasks .* failed" -e "^late ran: 3")
-set(left -e "^imbrex: an error that nobody has taken")
+set(left -e "^imbrex: an exception that neither get.. nor finish")
 imbrex_failure(1 c_finish_left_open_in_main ${left} -e "^  \"main\" ended ${open}"
                -e "^late ran: 1")
 imbrex_failure(1 c_finish_left_open_in_a_thread ${left} -e "^  \"foreign thread\" ended ${open}")

@@ -427,7 +427,7 @@ int never_returns_0() {
 int never_triggered() {
   std::atomic<bool> over = false;
   std::thread patience([&over] {
-    until_printed("nobody has triggered");
+    until_printed("no code has triggered");
     imbrex::trigger("ghost_done");
     over = true;
   });

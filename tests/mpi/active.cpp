@@ -308,7 +308,7 @@ void misuse() {
   require_error("without a function", [] { active::set_handler(id(40), nullptr, nullptr); });
   require_error("there is no handler", [&] { active::set_handler(Id{64}, nothing, nullptr); });
   require_error("there is no handler", [] { active::send(0, Id{64}, {}); });
-  require_error("nobody has offered", [&] { active::deliver({}, {}, ended, nullptr); });
+  require_error("no rank has offered", [&] { active::deliver({}, {}, ended, nullptr); });
   require_error("to a landing of", [&] { active::deliver({1, 0, 3}, large, ended, nullptr); });
 }
 

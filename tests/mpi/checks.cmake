@@ -9,7 +9,7 @@ function(imbrex_mpi_check name)
 endfunction()
 set(place "check_cases.cpp:[0-9]+")
 imbrex_mpi_check(receives_overlap
-  -e "IMBREX_CHECK: two operations that are under way use the byte at 0x"
+  -e "IMBREX_CHECK: two operations in flight use the byte at 0x"
   -e "MPI_Recv from 1, tag 1, 16 bytes, on MPI_COMM_WORLD: in .receive left. .*${place}"
   -e "MPI_Recv from 1, tag 2, 12 bytes, on MPI_COMM_WORLD: in .receive right. .*${place}")
 imbrex_mpi_check(receive_into_what_is_sent -c 2 "IMBREX_CHECK"

@@ -280,7 +280,7 @@ TEST(Collective, WhatIsNeverSentFailsOnTheRankThatItIsForToo) {
   z.send(0, 0);
   x = y = z = {};
   EXPECT_NO_THROW(first.get());
-  const std::string held = " held it, and nobody is left there who could call send() for it";
+  const std::string held = " held it, and no handle is left there to call send() for it";
   const std::string of_x = text_of(from_there[0], MPI_ERR_OTHER);
   EXPECT_TRUE(has(of_x, "part 1 from rank " + std::to_string(previous) + " failed")) << of_x;
   EXPECT_TRUE(has(of_x, "rank " + std::to_string(previous) + held)) << of_x;

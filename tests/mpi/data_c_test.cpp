@@ -128,7 +128,7 @@ TEST_F(DataInC, what_is_wrong_is_refused) {
   EXPECT_EQ(insert(set, data, IMBREX_DATA_WRITE, ring_.size), IMBREX_ERR_USE);
   EXPECT_TRUE(message_has("of the test")) << imbrex_message();
   EXPECT_EQ(insert(add_one, none, IMBREX_DATA_UPDATE, 0), IMBREX_ERR_USE);
-  EXPECT_TRUE(message_has("nobody has written")) << imbrex_message();
+  EXPECT_TRUE(message_has("no task has written")) << imbrex_message();
   EXPECT_EQ(imbrex_data_flush(none, IMBREX_HERE), IMBREX_ERR_USE);
   EXPECT_EQ(imbrex_data_move(data, -1, IMBREX_HERE), IMBREX_ERR_USE);
   EXPECT_EQ(imbrex_data_insert(space_, nullptr), IMBREX_ERR_USE);

@@ -218,7 +218,7 @@ TEST(DataWithOwners, wrong_insertions_say_what_is_wrong) {
     EXPECT_TRUE(names(text, part)) << text;
   };
   wrong("twice", [&] { space.task("x").read(a).update(a).insert([](auto, auto) {}); });
-  wrong("nobody has written", [&] { space.task("x").read(none).on(0).insert([](auto) {}); });
+  wrong("no task has written", [&] { space.task("x").read(none).on(0).insert([](auto) {}); });
   wrong("by on()", [&] { space.task("x").read(a).insert([](auto) {}); });
   wrong("by on()", [&] { space.task("x").write(none).insert([](auto) {}); });
   wrong("rank", [&] { space.task("x").read(a).on(ring.size).insert([](auto) {}); });
@@ -233,7 +233,7 @@ TEST(DataWithOwners, wrong_insertions_say_what_is_wrong) {
   wrong("names rank", [&] { (void)space.data<int>(ring.size, 1); });
   wrong("names rank", [&] { space.move(a, -1); });
   wrong("names nothing", [&] { space.task("x").read(Data<int>()).on(0).insert([](auto) {}); });
-  wrong("nobody has written", [&] { space.flush(none); });
+  wrong("no task has written", [&] { space.flush(none); });
   wrong("no memory has so many",
         [&] { (void)space.data<int>(0, std::size_t{1} << 62); });
   wrong("no memory has so many",

@@ -35,7 +35,7 @@ imbrex_mpi_life(fatal_error 2 failure
 imbrex_mpi_life(fatal_errors_on_threads 2 failure -n "MPI_Test|MPI_Wait"
   -e "imbrex: MPI_Bcast outside a task failed: .*error handler is MPI_ERRORS_ARE_FATAL")
 imbrex_mpi_life(error_that_nobody_takes 2 failure
-  -e "imbrex: .*an error that nobody has taken, by get.. or finish..:$"
+  -e "imbrex: .*an exception that neither get.. nor finish.. has rethrown:$"
   -c 1 "no such file .in task .load. .*life_cases.cpp:[0-9]+..$"
   -e "MPI_Finalize: a task has failed, .* all ranks are ended")
 

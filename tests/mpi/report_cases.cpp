@@ -573,7 +573,7 @@ void held_part() {
   } else {
     sleep_ms(100);
     std::jthread later([] {
-      until_printed("nobody has called send");
+      until_printed("no task has called send");
       MPI_Send(nullptr, 0, MPI_INT, 0, 9, MPI_COMM_WORLD);
     });
     x.from(0, 2).get();
@@ -591,11 +591,11 @@ void held_by_root() {
   std::jthread later;
   if (rank_in_world() == 0) {
     later = std::jthread([&] {
-      until_printed("nobody has called send");
+      until_printed("no task has called send");
       for (int to = 0; to < 2; ++to) x.send(to);
     });
   } else {
-    task("compute").spawn([] { until_printed("nobody has called send"); }).get();
+    task("compute").spawn([] { until_printed("no task has called send"); }).get();
   }
   x.all().get();
   std::puts("went on");
@@ -642,7 +642,7 @@ void thrown_before_send_held() {
   std::jthread later;
   if (rank_in_world() == 0) {
     later = std::jthread([&] {
-      until_printed("nobody has called send");
+      until_printed("no task has called send");
       x.send(1, 2);
     });
   }

@@ -17,7 +17,7 @@ imbrex_mpi_report(wrong_tag wrong_tag 0 ENV IMBREX_STALL_S=1 EXPECT
   -e "every task of rank 0 waits, no message has arrived and no task has run for 1 s"
   -e "^imbrex: .0.   MPI_Recv from 1, tag 7, 64 bytes, on halo: in .receive halo. .*${place}"
   -e "receive block.*\\(and 59 more like this, in all tags 20-79\\)"
-  -e "a message from 1 with tag 8, 64 bytes, on halo is there and nobody receives it; rank 0 waits"
+  -e "a message from 1 with tag 8, 64 bytes, on halo has arrived and no receive takes it; rank"
   -e "; rank 0 waits for tag 7 from 1 in .receive halo. .*${place}"
   -e "dependency on task .receive halo. .*: in .use halo."
   -e "finish \\(.*${place}\\): in .main."
@@ -42,18 +42,18 @@ imbrex_mpi_report(closes_too_early closes_too_early failure
 imbrex_mpi_report(asks_in_vain asks_in_vain 0 ENV IMBREX_STALL_S=1 EXPECT
   -e "every task of rank 0 waits, no message has arrived and no task has run for"
   -e "^imbrex: .0. rank 0 of 2 .*: all 4 tasks wait"
-  -e "MPI_Test again and again, in vain.*: in .tests. .*${place}"
-  -e "MPI_Iprobe again and again, in vain.*: in .probes. .*${place}"
+  -e "MPI_Test repeatedly, without success.*: in .tests. .*${place}"
+  -e "MPI_Iprobe repeatedly, without success.*: in .probes. .*${place}"
   -e "MPI_Recv from 1, tag 9, .*: in .receives. .*${place}" -c 2 "went on")
 imbrex_mpi_report(waits_for_large_type waits_for_large_type 0 ENV IMBREX_WORKERS=1 EXPECT
   -e "MPI_Recv from 1, tag 9, 4294967296 bytes, .*: in .large." -c 2 "went on")
 imbrex_mpi_report(asks_in_vain_in_main asks_in_vain_in_main failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
-  -e "MPI_Test again and again, in vain for [0-9]+ s: in .main."
+  -e "MPI_Test repeatedly, without success for [0-9]+ s: in .main."
   -e "MPI_Recv from 0, tag 9, .*: in .main.")
 imbrex_mpi_report(asks_in_vain_in_callback asks_in_vain_in_callback 0
   ENV IMBREX_STALL_S=1 EXPECT
-  -e "^imbrex: .0.   MPI_Test again and again, in vain for .* s, and keeps its thread from all el"
+  -e "^imbrex: .0.   MPI_Test repeatedly, without success for .* s, and keeps its thread from"
   -c 2 "went on")
 imbrex_mpi_report(asks_and_computes asks_and_computes 0
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -c 2 "went on" -n "imbrex:")
@@ -73,32 +73,32 @@ imbrex_mpi_report(splits_alone splits_alone failure
   -e "^imbrex: .0.   MPI_Comm_split: in .main." -n "runs, or is ready" -e "${ended}")
 imbrex_mpi_report(asks_and_sleeps asks_and_sleeps failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
-  -e "MPI_Test again and again, in vain for [0-9]+ s: in .asks." -e "${ended}")
+  -e "MPI_Test repeatedly, without success for [0-9]+ s: in .asks." -e "${ended}")
 imbrex_mpi_report(computes_and_sleeps computes_and_sleeps 0
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -c 2 "went on" -n "imbrex:")
 imbrex_mpi_report(asks_with_a_lock asks_with_a_lock 0 ENV IMBREX_STALL_S=1 EXPECT
   -e "a task of rank 0 asks again and again and lets no other run, no message has arrived and no t"
-  -n "every task of rank 0" -e "MPI_Test again and again, in vain.*: it has a lock" -c 2 "went on")
+  -n "every task of rank 0" -e "MPI_Test repeatedly, without.*: it has a lock" -c 2 "went on")
 imbrex_mpi_report(probes_in_turn probes_in_turn 0 EXPECT
-  -e "MPI_Iprobe again and again, in vain" -n "nobody receives" -c 2 "went on")
+  -e "MPI_Iprobe repeatedly, without success" -n "no receive takes" -c 2 "went on")
 imbrex_mpi_report(other_order other_order failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: on MPI_COMM_WORLD ranks wait in different collectives: 1 in MPI_Bcast; 0 in MPI_Red"
   -e "the same order.*IMBREX_CHECK=1")
 imbrex_mpi_report(turns turns failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: .1.   MPI_Barrier on MPI_COMM_WORLD waits for its turn by key .other. .rank 0 has n"
   -e "by key .second. .rank 0 has not come to it; of what it has begun, 1 in all, the last has key "
-  -e "has key [0-9]+ .a name that nobody has used here., and for .* no task has come here.: in .s")
+  -e "has key [0-9]+ .a name that was not used here., and for .* no task has come here.: in .s")
 imbrex_mpi_report(failed_sender failed_sender failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: .1.   task .load. .*${place}. has failed: no such file$"
   -e "^imbrex: .1.   task .sends. .* did not run, since task .load. .* has failed")
 set(not_arrived "^imbrex: .1.   imbrex::alltoall, begun by .*: part 2 from rank 0 has not arrived")
 imbrex_mpi_report(thrown_before_send_held thrown_before_send_held 0 ENV IMBREX_STALL_S=1 EXPECT
   -e ${not_arrived} -e "^imbrex: .0.   task .compute. .*${place}. has failed: no such file$"
-  -e "^imbrex: .0.   imbrex::alltoall, .*: part 2 for rank 1 is held: nobody has called send"
+  -e "^imbrex: .0.   imbrex::alltoall, .*: part 2 for rank 1 is held: no task has called send"
   -e "^went on")
 imbrex_mpi_report(thrown_before_send_gone thrown_before_send_gone failure
   ENV IMBREX_STALL_S=5 IMBREX_STALL=abort EXPECT -n "every task of rank"
-  -e "not sent: part 2 for rank 1; nobody holds the collective any more .*, so they fail, also on"
+  -e "not sent: part 2 for rank 1; no handle of the collective is left .*, so they fail, also on"
   -e "all.. throws: imbrex: imbrex::alltoall, .* not sent: part 2 for rank 1; "
   -e "all.. throws: imbrex: imbrex::alltoall, .*: part 2 from rank 0 failed: .* rank 0 held it")
 imbrex_mpi_report(thrown_in_finish thrown_in_finish failure
@@ -122,7 +122,7 @@ imbrex_mpi_entry(report.cut_trace ${Python3_EXECUTABLE} -B
   OMPI_MCA_odls_base_sigkill_timeout=5 PRTE_MCA_odls_base_sigkill_timeout=5)
 imbrex_mpi_report(held_part held_part 0 ENV IMBREX_STALL_S=1 EXPECT
   -e "imbrex::alltoall, begun by .main.*: part 2 from rank 0 has not arrived$"
-  -e "imbrex::alltoall, begun by .main.*: part 2 for rank 1 is held: nobody has called send"
+  -e "imbrex::alltoall, begun by .main.*: part 2 for rank 1 is held: no task has called send"
   -c 2 "went on")
 set(held_by_root "imbrex::scatter, begun by .main.*: part 0 for rank 0 is held: .*and 1 more")
 set(cores_report "a thread that is no worker")

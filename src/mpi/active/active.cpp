@@ -118,7 +118,7 @@ void deliver(const Landing& landing, const std::span<const std::byte> data, cons
   require_open("deliver");
   require_function("deliver", ended != nullptr);
   require_countable("deliver", data.size());
-  if (landing.tag < 1) throw Error("imbrex: active::deliver to a landing that nobody has offered");
+  if (landing.tag < 1) throw Error("imbrex: active::deliver to a landing that no rank has offered");
   if (data.size() > landing.bytes) {
     throw Error("imbrex: active::deliver of " + std::to_string(data.size()) +
                 " bytes to a landing of " + std::to_string(landing.bytes));

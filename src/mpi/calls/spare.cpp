@@ -203,7 +203,7 @@ int refuse_to_block(const char* name) {
          "is refused: it may wait for other ranks, has no non-blocking twin, and would block "
          "the one thread that makes all calls of MPI, since this MPI gives less than "
          "MPI_THREAD_MULTIPLE. Make it in main while there is no other task and no operation "
-         "under way (before the first task, or after a taskwait), or use an MPI that gives "
+         "in flight (before the first task, or after a taskwait), or use an MPI that gives "
          "MPI_THREAD_MULTIPLE.");
   return raise_error({.name = name, .comm = MPI_COMM_WORLD}, MPI_ERR_OTHER);
 }

@@ -188,7 +188,7 @@ void Table::compare_memory(const Use& fresh) {
       const std::uintptr_t where = Memory::meet(part.memory, other.memory);
       if (where == 0) continue;
       told.insert(&other.use);
-      say_finding(fmt::format("two operations that are under way use the byte at {:#x}:\n"
+      say_finding(fmt::format("two operations in flight use the byte at {:#x}:\n"
                       "imbrex:   {} ({} {:#x} to {:#x})\nimbrex:   {} ({} {:#x} to {:#x})\n"
                       "imbrex:   Let the first complete before the second begins (by a dependency "
                       "on the buffer), or give each a buffer of its own",

@@ -280,7 +280,7 @@ void Watchdog::notice() {
   }
   while (const std::optional<Mail> mail = channel_.receive()) take(*mail);
   if (signalled.exchange(false, std::memory_order_relaxed)) {
-    want({false, false, fmt::format("rank {} was asked by SIGUSR1 what it does", channel_.rank())});
+    want({false, false, fmt::format("rank {} was asked by SIGUSR1 for a report", channel_.rank())});
   }
   look_for_stall();
   if (asked_ && Clock::now() > asked_until_) {

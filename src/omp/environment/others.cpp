@@ -149,7 +149,7 @@ std::string who_needs(const std::vector<Object>& objects, const std::string& pat
       }
     }
   }
-  return "somebody (dlopen or LD_PRELOAD)";
+  return "dlopen or LD_PRELOAD";
 }
 
 std::string own_path(const std::vector<Object>& objects) {
@@ -168,8 +168,8 @@ void tell_of_others(const std::vector<Object>& objects) {
                  is_gomp ? "Calls reach imbrex all the same, unless they were bound to that file "
                            "(dlopen with RTLD_DEEPBIND): then they have threads of their own; link "
                            "with libgomp.so.1 instead."
-                         : "What was compiled for it does not run on imbrex, and its threads "
-                           "compete with ours: compile that part with GCC, or set "
+                         : "Code that was compiled for it does not run on imbrex, and its threads "
+                           "compete with imbrex's: compile that part with GCC, or set "
                            "OMP_NUM_THREADS so that both fit.");
   }
 }
@@ -209,8 +209,8 @@ void tell_if_unreachable(const std::vector<Object>& objects) {
     return;
   }
   std::fprintf(stderr,
-               "imbrex: GOMP_parallel is that of %s: OpenMP regions do not run on imbrex. Let ours "
-               "come first: LD_PRELOAD=%s\n",
+               "imbrex: GOMP_parallel is that of %s: OpenMP regions do not run on imbrex. Let "
+               "imbrex's library come first: LD_PRELOAD=%s\n",
                found.dli_fname,
                own_path(objects).c_str());
 }

@@ -417,9 +417,9 @@ void notice_pthread_exit() noexcept {
   static const bool made = pthread_key_create(&key, [](void*) {
     const Worker* const worker = current_worker();
     if (worker == nullptr || !has_children(*worker->task)) return;
-    base::report("main has ended by pthread_exit(): its thread is a worker, whose tasks nobody "
+    base::report("main has ended by pthread_exit(): its thread is a worker, whose tasks no thread "
                  "runs any more, and the process goes on until exit() is called or SIGKILL ends "
-                 "it. Return from main, or wait there for what it is to outlive");
+                 "it. Return from main, or let main first wait for the other threads");
   }) == 0;
   if (made) pthread_setspecific(key, &key);  // exit() does not run it
 }

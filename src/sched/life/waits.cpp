@@ -252,7 +252,7 @@ bool asks_in_vain(const detail::WaitReason& reason) noexcept {
 }
 
 std::string describe_reason(const detail::WaitReason& reason) {
-  if (asks_in_vain(reason)) return fmt::format("{} again and again, in vain", reason.what);
+  if (asks_in_vain(reason)) return fmt::format("{} repeatedly, without success", reason.what);
   if (reason.kind != detail::WaitKind::mpi) return reason.what;
   // the wait names no message
   if (reason.peer < 0 && reason.tag < 0 && reason.bytes == 0) return reason.what;

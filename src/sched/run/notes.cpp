@@ -30,8 +30,8 @@ bool report_untold(task::Untold untold) {
   untold.others += task::take_lost_failures();
   if (untold.empty()) return false;
   base::report((untold.count() == 1
-                    ? "an error that nobody has taken, by get() or finish():"
-                    : fmt::format("{} errors that nobody has taken, by get() or finish():",
+                    ? "an exception that neither get() nor finish() has rethrown:"
+                    : fmt::format("{} exceptions that neither get() nor finish() has rethrown:",
                                   untold.count())) +
                lines(untold));
   return true;

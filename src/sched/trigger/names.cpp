@@ -36,7 +36,7 @@ std::string label_of(const detail::EventName& name) {
 
 void give_up(NamedEvent& event, const char* const why) {
   task::set_failure(event, task::failure_of_nobody(std::make_exception_ptr(Error(
-      fmt::format("imbrex: nobody has triggered the event {} (named at {}): {}", event.label,
+      fmt::format("imbrex: no code has triggered the event {} (named at {}): {}", event.label,
                   detail::text_of(event.where), why)))));
 }
 

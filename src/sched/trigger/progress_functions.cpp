@@ -50,7 +50,7 @@ void let_go_given_up(Worker& worker, NamedEvent& event) {
 std::string describe_unnamed(const std::vector<const NamedEvent*>& events,
                              const task::Scope* const finish) {
   const NamedEvent& first = *events.front();
-  std::string text = fmt::format("imbrex: {} triggered the event {}, which nobody has named",
+  std::string text = fmt::format("imbrex: {} triggered the event {}, which no task has named",
                                  first.triggered_by, first.label);
   if (finish != nullptr) {
     text += fmt::format(" by the end of the finish() at {}", detail::text_of(finish->where));
@@ -339,7 +339,7 @@ void Triggers::watch() noexcept {
   reported_ = true;
   const bool abort = runtime_.options.STALL == "abort";
   std::string text = fmt::format(
-      "no task has run for {} s, progress functions still return 1, and nobody has triggered{}",
+      "no task has run for {} s, progress functions still return 1, and no code has triggered{}",
       limit, abort ? "" : " (IMBREX_STALL=abort would end the program)");
   for (const std::string& event : awaited) text += "\n  " + event;
   base::report(text);

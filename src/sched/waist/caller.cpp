@@ -25,7 +25,7 @@ void refuse_to_wait(const char* const what) {
     const std::source_location& where = worker->calling->spec.where;
     throw Error(fmt::format(
         "imbrex: {} inside the progress function registered at {}: no task runs there, so none "
-        "can be suspended nor have children; test what is under way, call trigger(), and return",
+        "can be suspended nor have children; test requests, call trigger(), and return",
         what, text_of(where)));
   }
   if (worker != nullptr && worker->callbacks == 0) {
@@ -58,10 +58,9 @@ void refuse_without_runtime(const char* const what) {
                             "or make an imbrex::Runtime first",
                             what));
   }
-  throw Error(fmt::format("imbrex: {} after the runtime has ended, and what it waits for has not "
-                          "come: let the imbrex::Runtime live until all has come that is waited "
-                          "for, or start another one (spawn a task, make an imbrex::Runtime) "
-                          "before you wait",
+  throw Error(fmt::format("imbrex: {} after the runtime has ended, and the awaited event has not "
+                          "fired: let the imbrex::Runtime live until then, or start another one "
+                          "(spawn a task, make an imbrex::Runtime) before the wait",
                           what));
 }
 

@@ -161,8 +161,8 @@ void hold_finish(Completion& completion) {
   check_may_wait(worker, "finish_owns");
   Scope& scope = *family_of(worker, *worker.task).current;
   if (scope.finish == nullptr) {
-    throw Error(fmt::format("imbrex: finish_owns() in {}, which no finish() is open around: nobody "
-                            "would wait for it",
+    throw Error(fmt::format("imbrex: finish_owns() in {} without an open finish() around it: no "
+                            "finish() would wait for the future",
                             describe_current_task()));
   }
   task::Hold& hold = make_hold(worker, &completion);

@@ -99,8 +99,8 @@ std::string describe_asking(Worker& worker, const Task* const task) {
     return "";
   };
   const char* const call = asking.call.load(std::memory_order_relaxed);
-  return fmt::format("{} again and again, in vain for {} s{}", call == nullptr ? "it asks" : call,
-                     ns / 1'000'000'000u, why());
+  return fmt::format("{} repeatedly, without success for {} s{}",
+                     call == nullptr ? "it asks" : call, ns / 1'000'000'000u, why());
 }
 
 // Whether all running tasks ask without success. A check may come between two tasks that let each

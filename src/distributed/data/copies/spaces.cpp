@@ -72,7 +72,7 @@ std::exception_ptr Broadcasts::Protocol::close_space(const std::uint64_t space) 
     if (!text.empty() && closed.given_up.empty()) {
       text.pop_back();
       error = std::make_exception_ptr(
-          Error(fmt::format("imbrex: space \"{}\" of data ends on rank {} with copies under way:\n"
+          Error(fmt::format("imbrex: space \"{}\" of data ends on rank {} with copies in flight:\n"
                             "{}", closed.name, transfers_.rank(), text)));
     }
     has_arrivals = closed.state == Space::State::opening;

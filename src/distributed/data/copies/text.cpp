@@ -38,7 +38,7 @@ class Lines {
   const std::size_t all = child.passing.segments;
   switch (child.state) {
     case Child::State::waits:
-      return "waits until fewer copies are under way to it";
+      return "waits until fewer copies are in flight to it";
     case Child::State::offered:
       return "has not answered yet";
     case Child::State::postponed:

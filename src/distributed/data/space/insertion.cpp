@@ -65,7 +65,7 @@ int DataSpace::check(const DataTaskSpec& spec, const std::span<const DataAccess>
     datum.seen_written = writes;
     if (datum.source < 0 && datum.reduction == nullptr &&
         (access.mode == DataMode::read || access.mode == DataMode::update)) [[unlikely]] {
-      refuse(spec, fmt::format("reads {}, which nobody has written{}", text_of(datum),
+      refuse(spec, fmt::format("reads {}, which no task has written{}", text_of(datum),
                                datum.temporary ? "" : " since it was discarded"));
     }
   }

@@ -255,7 +255,7 @@ void DataSpace::flush(Datum& datum, const std::source_location& where) {
   if (checks_) [[unlikely]] note("flush", datum, -1);
   if (datum.reduction != nullptr) combine(datum, site);
   if (datum.source < 0) {
-    throw Error(fmt::format("imbrex: flush() of {}, which nobody has written, at {}",
+    throw Error(fmt::format("imbrex: flush() of {}, which no task has written, at {}",
                             text_of(datum), detail::text_of(where)));
   }
   provide(datum, datum.owner, site);

@@ -61,9 +61,9 @@ void DataSpace::check_rank(const char* const what, const int rank) const {
 Datum& DataSpace::make(const DatumSpec& spec) {
   if (spec.owner != -1) check_rank("a datum", spec.owner);
   if (spec.owner == -1 && spec.memory != nullptr) {
-    throw Error(fmt::format("imbrex: datum \"{}\" of {} x {} elements, in space \"{}\", has the "
-                            "owner -1, which is nobody, and is given memory at {}: memory is its "
-                            "owner's, so name a rank, 0 to {}, or give no memory",
+    throw Error(fmt::format("imbrex: datum \"{}\" of {} x {} elements, in space \"{}\", has no "
+                            "owner (-1), but memory at {}: only an owner's datum can have memory. "
+                            "Name a rank, 0 to {}, or give no memory",
                             spec.name, spec.shape.rows, spec.shape.columns, options_.name,
                             spec.memory, ranks() - 1));
   }
@@ -105,7 +105,7 @@ DataPlace DataSpace::place_of(Datum& datum) {
   if (!pending.none()) refuse("tasks are still to run: finish() comes before");
   if (datum.owner != me_) refuse(fmt::format("its owner is rank {}", datum.owner));
   if (datum.reduction != nullptr) refuse("it is being reduced: flush() comes before");
-  if (datum.source < 0) refuse("it was discarded, or nobody has written it");
+  if (datum.source < 0) refuse("it was discarded, or no task has written it");
   if (datum.source == me_) (void)own(datum);
   if (datum.current == nullptr || (datum.home != nullptr && datum.current != datum.home)) {
     refuse(fmt::format("its value is on rank {}, where task \"{}\" has left it: flush() it before "

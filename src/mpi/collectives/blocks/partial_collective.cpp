@@ -37,7 +37,7 @@ MpiError error_of(const detail::CollectiveState& state, const Part& part, const 
                       detail::describe(state.task), describe(part), part.peer,
                       relayed ? "could not pass it on, since it has not got it itself: the rank "
                                 "where that began says why"
-                              : "held it, and nobody is left there who could call send() for it"),
+                              : "held it, and no handle is left there to call send() for it"),
           state.call, code, code};
 }
 
@@ -273,7 +273,7 @@ void CollectiveState::drop_reference() noexcept {
 }
 
 void CollectiveState::abandon() noexcept {
-  (void)give_up("nobody holds the collective any more who could send them");
+  (void)give_up("no handle of the collective is left to send them");
   drop_reference();
 }
 
@@ -320,7 +320,7 @@ void CollectiveState::describe(std::vector<std::string>& lines) const {
   };
   add(incoming, "has not arrived", [](const Part&) { return true; });
   if (!hold) return;
-  add(outgoing, "is held: nobody has called send() for it",
+  add(outgoing, "is held: no task has called send() for it",
       [](const Part& part) { return !part.left.load(std::memory_order_relaxed); });
 }
 

@@ -107,7 +107,7 @@ std::string text_of(const std::uint64_t key) {
   const auto place = all.names.find(key);
   if (place != all.names.end()) return '"' + place->second + '"';
   return key < high_bit ? std::to_string(key)
-                        : std::to_string(key) + " (a name that nobody has used here)";
+                        : std::to_string(key) + " (a name that was not used here)";
 }
 
 }  // namespace imbrex::mpi::order

@@ -110,7 +110,7 @@ ArrivedMessage::~ArrivedMessage() {
   if (message_ == MPI_MESSAGE_NULL || message_ == MPI_MESSAGE_NO_PROC) return;
   std::fprintf(stderr,
                "imbrex: a message from %d with tag %d, %d bytes, that when_arrived() has matched "
-               "is dropped: nobody has called receive() on it\n",
+               "is dropped: receive() was not called for it\n",
                status_.MPI_SOURCE, status_.MPI_TAG, count(MPI_BYTE));
 }
 

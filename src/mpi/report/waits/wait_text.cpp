@@ -169,7 +169,7 @@ Lines sum_messages(const std::map<int, std::string>& answers, const int ranks) {
   if (sent == handled) {
     return {"every active message that was sent has been handled: none of them will end a wait"};
   }
-  return {fmt::format("active messages: {} sent by all ranks, {} handled: some are under way",
+  return {fmt::format("active messages: {} sent by all ranks, {} handled: some are in flight",
                       sent, handled)};
 }
 
@@ -236,12 +236,12 @@ Lines explain(const std::vector<UnexpectedMessage>& messages, const std::vector<
     }
     if (taken) continue;
     lines.push_back(
-        fmt::format("a message from {} with tag {}, {} bytes, on {} is there and nobody receives "
-                    "it",
+        fmt::format("a message from {} with tag {}, {} bytes, on {} has arrived and no receive "
+                    "takes it",
                     message.source, message.tag, message.bytes, message.comm));
     if (nearest != nullptr) lines.back() += "; " + describe_wanted(*nearest, message, rank);
   }
-  limit(lines, most, "messages that nobody receives");
+  limit(lines, most, "messages that no receive takes");
   return lines;
 }
 

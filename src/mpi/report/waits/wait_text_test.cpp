@@ -44,13 +44,13 @@ TEST(Lines, no_more_lines_than_allowed_and_the_last_says_how_many_are_left_out) 
 TEST(Lines, a_message_with_another_tag_is_named_beside_the_wait_that_it_misses) {
   const std::vector<Wait> waits{receive(3, 1, "\"far\""), receive(1, 7)};
   EXPECT_EQ(explain({{"W", 1, 8, 64}}, waits, 0, 9),
-            Lines{"a message from 1 with tag 8, 64 bytes, on W is there and nobody receives it; "
-                  "rank 0 waits for tag 7 from 1 in \"halo\" (a.cpp:1)"});
+            Lines{"a message from 1 with tag 8, 64 bytes, on W has arrived and no receive takes "
+                  "it; rank 0 waits for tag 7 from 1 in \"halo\" (a.cpp:1)"});
 }
 
 TEST(Lines, a_message_on_another_communicator_is_named_beside_the_wait_that_it_misses) {
   EXPECT_EQ(explain({{"V", 1, 7, 0}}, {receive(1, 7)}, 2, 9),
-            Lines{"a message from 1 with tag 7, 0 bytes, on V is there and nobody receives it; "
+            Lines{"a message from 1 with tag 7, 0 bytes, on V has arrived and no receive takes it; "
                   "rank 2 waits for tag 7 from 1 on W in \"halo\" (a.cpp:1)"});
 }
 
@@ -61,7 +61,8 @@ TEST(Lines, a_message_that_a_wait_would_take_is_no_mystery) {
 
 TEST(Lines, a_message_that_nothing_comes_close_to_stands_alone) {
   EXPECT_EQ(explain({{"W", 1, 8, 64}}, {}, 0, 9),
-            Lines{"a message from 1 with tag 8, 64 bytes, on W is there and nobody receives it"});
+            Lines{"a message from 1 with tag 8, 64 bytes, on W has arrived and no receive takes "
+                  "it"});
 }
 
 TEST(Lines, ranks_that_wait_in_different_collectives_of_a_communicator_are_advised) {
@@ -103,7 +104,7 @@ TEST(Lines, active_messages_are_summed_where_all_ranks_tell) {
   ASSERT_EQ(sum_messages({{0, some}, {1, rest}}, 2).size(), 1u);
   EXPECT_TRUE(sum_messages({{0, some}, {1, rest}}, 2)[0].starts_with("every active message"));
   EXPECT_EQ(sum_messages({{0, some}, {1, some}}, 2)[0],
-            "active messages: 24 sent by all ranks, 6 handled: some are under way");
+            "active messages: 24 sent by all ranks, 6 handled: some are in flight");
 }
 
 TEST(Lines, ranges_are_short) {

@@ -234,7 +234,7 @@ void check_single(const Registration& mine) {
                         text_of(one->where), text_of(one->mode));
   }
   refuse_at(what, phases,
-            fmt::format("all who are registered there must be so as single, but {}; {}", other,
+            fmt::format("all tasks there must be registered as single, but {}; {}", other,
                         text_of(mine)));
 }
 
