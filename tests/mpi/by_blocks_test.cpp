@@ -57,7 +57,7 @@ void compare(const int elements, const bool counted, Function* mine, Function* m
   EXPECT_EQ(ours, theirs);
 }
 
-TEST(ByBlocks, BlocksOfOneLengthArriveAsMpisOwnDo) {
+TEST(ByBlocks, blocks_of_one_length_arrive_as_mpis_own_do) {
   const Ring ring;
   for (const int count : {1, large}) {
     const bool counted = count == large || mode() == "all";
@@ -77,7 +77,7 @@ TEST(ByBlocks, BlocksOfOneLengthArriveAsMpisOwnDo) {
   }
 }
 
-TEST(ByBlocks, BlocksOfDifferentLengthsToo) {
+TEST(ByBlocks, blocks_of_different_lengths_arrive_as_mpis_own_do) {
   const Ring ring;
   const Lengths out(ring.size, [&](const int to) { return length(ring.rank, to); });
   const Lengths in(ring.size, [&](const int from) { return length(from, ring.rank); });
@@ -118,7 +118,7 @@ TEST(ByBlocks, BlocksOfDifferentLengthsToo) {
   });
 }
 
-TEST(ByBlocks, InPlace) {
+TEST(ByBlocks, blocks_in_place_arrive_as_mpis_own_do) {
   const Ring ring;
   const auto whole = static_cast<std::size_t>(ring.size) * large;
   std::vector<int> all(whole);
@@ -139,7 +139,7 @@ TEST(ByBlocks, InPlace) {
 }
 
 // What the last rank does not send is kept back until the others have seen what is here.
-TEST(ByBlocks, ABlockIsUsedBeforeTheOthersAreHere) {
+TEST(ByBlocks, a_block_is_used_before_the_others_are_here) {
   const Ring ring;
   if (ring.size < 2 || !is_on()) GTEST_SKIP() << "no block comes later than others";
   const int last = ring.size - 1;
@@ -188,7 +188,7 @@ TEST(ByBlocks, ABlockIsUsedBeforeTheOthersAreHere) {
 
 // The only address of a buffer that is named stands for all of it, and without a word of the task
 // nothing ends before it.
-TEST(ByBlocks, WhatNamesTheWholeBufferEndsWithTheLastBlock) {
+TEST(ByBlocks, an_access_to_the_whole_buffer_ends_with_the_last_block) {
   const Ring ring;
   for (const bool asks : {false, true}) {
     const std::vector<int> out = numbers(ring.size * large, ring.rank);
@@ -211,7 +211,7 @@ TEST(ByBlocks, WhatNamesTheWholeBufferEndsWithTheLastBlock) {
   }
 }
 
-TEST(ByBlocks, ATruncatedBlockIsTheErrorOfTheCall) {
+TEST(ByBlocks, a_truncated_block_is_the_error_of_the_call) {
   const Ring ring;
   if (ring.size < 2 || !is_on()) GTEST_SKIP() << "MPI's own may do anything";
   MPI_Comm_set_errhandler(ring.comm, MPI_ERRORS_RETURN);

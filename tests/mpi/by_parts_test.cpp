@@ -115,7 +115,7 @@ constexpr std::array parts_tried{1, 2, 3, 7, 16, 100'000};
 
 // 12 x 20 doubles as one element, as columns, as lines of 20, of 7 and 3, and one by one: with
 // some numbers of parts both sides are cut through elements, or one.
-TEST(ByParts, SidesThatCountInDifferentElementsAreCutAlike) {
+TEST(ByParts, sides_that_count_in_different_elements_are_cut_alike) {
   const Ring ring;
   constexpr int rows = 12;
   constexpr int lines = 20;
@@ -141,7 +141,7 @@ TEST(ByParts, SidesThatCountInDifferentElementsAreCutAlike) {
 }
 
 // Elements that begin behind or before their address, have gaps, and are not in order.
-TEST(ByParts, ElementsOfAnyShapeAreCut) {
+TEST(ByParts, elements_of_any_shape_are_cut) {
   const Ring ring;
   constexpr std::array lengths{3, 1, 5, 2};
   constexpr std::array places{9, 2, 14, 6};
@@ -163,7 +163,7 @@ TEST(ByParts, ElementsOfAnyShapeAreCut) {
   }
 }
 
-TEST(ByParts, BlocksOfDifferentLengthsAreCutToo) {
+TEST(ByParts, blocks_of_different_lengths_are_cut) {
   const Ring ring;
   const auto length = [](const int from, const int to) { return (3 * from + 5 * to) % 11; };
   const auto size = static_cast<std::size_t>(ring.size);
@@ -198,7 +198,7 @@ TEST(ByParts, BlocksOfDifferentLengthsAreCutToo) {
 
 // What comes from one rank is used while the rest of it is still under way: in one of some rounds
 // at least, since no rank can hold a part back.
-TEST(ByParts, APartIsUsedBeforeTheRestOfItsBlockIsHere) {
+TEST(ByParts, a_part_is_used_before_the_rest_of_its_block_is_here) {
   const Ring ring;
   if (ring.size < 2) GTEST_SKIP() << "nothing comes from elsewhere";
   constexpr int parts = 16;
@@ -245,7 +245,7 @@ TEST(ByParts, APartIsUsedBeforeTheRestOfItsBlockIsHere) {
 }
 
 // An info speaks for its communicator alone, and the last one counts.
-TEST(ByParts, InfosSayWhichCommunicatorsGoByBlocks) {
+TEST(ByParts, infos_say_which_communicators_go_by_blocks) {
   const Ring ring;
   constexpr int doubles = 256;
   const Side side{doubles, MPI_DOUBLE};
@@ -262,7 +262,7 @@ TEST(ByParts, InfosSayWhichCommunicatorsGoByBlocks) {
   compare(plain, side, side, doubles, 1);
 }
 
-TEST(ByParts, AWrongInfoIsAnErrorOfTheCall) {
+TEST(ByParts, a_wrong_info_is_an_error_of_the_call) {
   const Ring ring;
   MPI_Comm_set_errhandler(ring.comm, MPI_ERRORS_RETURN);
   const std::array<Hints, 4> wrong{{{{"imbrex_partial", "perhaps"}},

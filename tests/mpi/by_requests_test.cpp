@@ -117,7 +117,7 @@ struct Lengths {
 };
 int length(const int from, const int to) { return (from + 2 * to) % 3 * large; }
 
-TEST(ByRequests, WhatArrivesIsWhatArrivesByMpisOwn) {
+TEST(ByRequests, blocks_arrive_as_mpis_own_do) {
   const Ring ring;
   const ByBlocksComm by_blocks(ring.comm);
   MPI_Comm comm = by_blocks.get();
@@ -136,7 +136,7 @@ TEST(ByRequests, WhatArrivesIsWhatArrivesByMpisOwn) {
   compare_request(large, &MPI_Iscatter, &PMPI_Scatter, by_root);
 }
 
-TEST(ByRequests, WhatArrivesInBlocksOfDifferentLengthsToo) {
+TEST(ByRequests, blocks_of_different_lengths_arrive_as_mpis_own_do) {
   const Ring ring;
   const ByBlocksComm by_blocks(ring.comm);
   MPI_Comm comm = by_blocks.get();
@@ -176,7 +176,7 @@ TEST(ByRequests, WhatArrivesInBlocksOfDifferentLengthsToo) {
 
 // The first call on a communicator waits for no other rank. Others, blocking ones and MPI's own,
 // too, may follow at once.
-TEST(ByRequests, TheCallWaitsForNoOtherRank) {
+TEST(ByRequests, the_call_waits_for_no_other_rank) {
   const Ring ring;
   const ByBlocksComm by_blocks(ring.comm);
   const std::vector<int> out = numbers(ring.size * large, ring.rank);
@@ -209,7 +209,7 @@ TEST(ByRequests, TheCallWaitsForNoOtherRank) {
 
 // No communicator that nothing has prepared may be duplicated by a form I: MPI's own call runs, and
 // what follows at once is right, again and again.
-TEST(ByRequests, OnACommunicatorThatWasNotPreparedTheCallIsMpisOwn) {
+TEST(ByRequests, a_call_on_an_unprepared_communicator_is_mpis_own) {
   const Ring ring;
   for (int round = 0; round < 20; ++round) {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -281,10 +281,10 @@ void exchange_early(const bool waits_in_the_task) {
   EXPECT_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
 }
 
-TEST(ByRequests, ABlockIsUsedAfterTheTaskHasEnded) { exchange_early(false); }
-TEST(ByRequests, AWaitInATaskSuspends) { exchange_early(true); }
+TEST(ByRequests, a_block_is_used_after_the_task_has_ended) { exchange_early(false); }
+TEST(ByRequests, a_wait_in_a_task_suspends) { exchange_early(true); }
 
-TEST(ByRequests, AnErrorIsThatOfTheWait) {
+TEST(ByRequests, an_error_is_returned_by_the_wait) {
   const Ring ring;
   if (ring.size < 2) GTEST_SKIP() << "nothing comes from elsewhere";
   const ByBlocksComm by_blocks(ring.comm);
@@ -306,7 +306,7 @@ TEST(ByRequests, AnErrorIsThatOfTheWait) {
   EXPECT_EQ(error_class, ring.rank == 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
 }
 
-TEST(ByRequests, WhatIsFreedGoesOn) {
+TEST(ByRequests, a_freed_request_goes_on) {
   const Ring ring;
   const ByBlocksComm by_blocks(ring.comm);
   const std::vector<int> out = numbers(ring.size * large, ring.rank);
@@ -374,7 +374,7 @@ void compare_unequal_blocks(MPI_Comm comm, const int rank, const Lengths& out,
 
 // A line, whose ends have a neighbour on one side only. On a closed ring of two ranks one neighbour
 // stands on both sides, which collective_test.cpp looks at.
-TEST(ByRequests, NeighboursInALine) {
+TEST(ByRequests, neighbours_in_a_line_get_their_blocks) {
   const Ring ring;
   MPI_Comm line = MPI_COMM_NULL;
   const int open = 0;
@@ -399,7 +399,7 @@ TEST(ByRequests, NeighboursInALine) {
 
 // Each rank sends to the next ones, and gets from those before, of which there are other numbers:
 // rank r sends to r others.
-TEST(ByRequests, NeighboursOfADistributedGraph) {
+TEST(ByRequests, neighbours_of_a_distributed_graph_get_their_blocks) {
   const Ring ring;
   std::vector<int> sources, destinations;
   for (int other = 0; other < ring.size; ++other) {

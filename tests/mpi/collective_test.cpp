@@ -13,7 +13,7 @@
 namespace imbrex::test {
 namespace {
 
-TEST(Collective, APartIsReadyBeforeTheOthersHaveLeft) {
+TEST(Collective, a_part_is_ready_before_the_others_have_left) {
   const Ring ring;
   constexpr int count = 8;
   const std::vector<int> out(static_cast<std::size_t>(ring.size) * count, ring.rank);
@@ -40,7 +40,7 @@ TEST(Collective, APartIsReadyBeforeTheOthersHaveLeft) {
 // A part that lay in a buffer of MPI's would be behind all that has been given to MPI before, so it
 // takes its turn, and has left when it has been received. This rank receives nothing before it is
 // told to.
-TEST(Collective, APartThatTakesItsTurnHasLeftWhenItIsReceived) {
+TEST(Collective, a_part_that_takes_its_turn_has_left_when_it_is_received) {
   const Ring ring;
   if (ring.size == 1) GTEST_SKIP() << "nothing is sent to another rank";
   constexpr int count = 16'384;
@@ -64,7 +64,7 @@ TEST(Collective, APartThatTakesItsTurnHasLeftWhenItIsReceived) {
 }
 
 // Rows here, columns there: the parts are of another type on each side, and nothing is packed.
-TEST(Collective, PartsMayHaveAnotherShapeOnEachSide) {
+TEST(Collective, parts_may_have_another_shape_on_each_side) {
   const Ring ring;
   constexpr int lines = 4;  // of each rank
   const int n = lines * ring.size;
@@ -93,7 +93,7 @@ TEST(Collective, PartsMayHaveAnotherShapeOnEachSide) {
   }
 }
 
-TEST(Collective, AReductionComesInParts) {
+TEST(Collective, a_reduction_comes_in_parts) {
   const Ring ring;
   constexpr int count = 10'007;
   std::vector<long> out(count);
@@ -127,7 +127,7 @@ TEST(Collective, AReductionComesInParts) {
 }
 
 // Small messages, and long ones that wait for their turn; alone it is a copy.
-TEST(Collective, ATruncatedPartFailsAlone) {
+TEST(Collective, a_truncated_part_fails_alone) {
   const Ring ring;
   for (const int count : {4, 100'000}) {
     const std::vector<int> out(static_cast<std::size_t>(ring.size * count), ring.rank);
@@ -161,7 +161,7 @@ TEST(Collective, ATruncatedPartFailsAlone) {
 }
 
 // Their numbers come round, but not while one is open, nor once one has failed.
-TEST(Collective, ThereAreManyMoreThanMpiHasTagsFor) {
+TEST(Collective, more_collectives_than_tags_may_follow_each_other) {
   MPI_Comm alone = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_SELF, &alone);
   const int out = 3;
@@ -186,7 +186,7 @@ TEST(Collective, ThereAreManyMoreThanMpiHasTagsFor) {
   MPI_Comm_free(&alone);
 }
 
-TEST(Collective, WhatIsNeverSentIsNamed) {
+TEST(Collective, a_part_that_is_never_sent_is_named) {
   const Ring ring;
   MPI_Comm alone = MPI_COMM_NULL;
   MPI_Comm_split(ring.comm, ring.rank, 0, &alone);
@@ -223,7 +223,7 @@ bool has(const std::string& text, const std::string& what) {
 }
 
 // Small messages, and long ones that wait for their turn; with the others the part is right.
-TEST(Collective, ARelayThatDoesNotGetItsPartTellsThoseBehindIt) {
+TEST(Collective, a_relay_that_does_not_get_its_part_tells_the_ranks_behind_it) {
   const Ring ring;
   for (const int count : {8, 200'000}) {
     std::vector<int> data(static_cast<std::size_t>(count), ring.rank == 0 ? 7 : -1);
@@ -255,7 +255,7 @@ TEST(Collective, ARelayThatDoesNotGetItsPartTellsThoseBehindIt) {
 }
 
 // One part of each block is sent, the other is held until nobody can send it any more.
-TEST(Collective, WhatIsNeverSentFailsOnTheRankThatItIsForToo) {
+TEST(Collective, a_part_that_is_never_sent_fails_on_the_receiving_rank) {
   const Ring ring;
   if (ring.size == 1) GTEST_SKIP() << "nothing is sent to another rank";
   constexpr int count = 6;
@@ -295,7 +295,7 @@ TEST(Collective, WhatIsNeverSentFailsOnTheRankThatItIsForToo) {
 }
 
 // Such a part has no message, since one of no bytes would withdraw it.
-TEST(Collective, APartOfNoBytesIsReady) {
+TEST(Collective, a_part_of_no_bytes_is_ready) {
   const Ring ring;
   MPI_Datatype empty = MPI_DATATYPE_NULL;
   MPI_Type_contiguous(0, MPI_INT, &empty);
@@ -309,7 +309,7 @@ TEST(Collective, APartOfNoBytesIsReady) {
   MPI_Type_free(&empty);
 }
 
-TEST(Collective, GoesOnWhenNobodyHoldsItAndItsCommunicatorIsFreed) {
+TEST(Collective, a_collective_goes_on_without_handle_and_communicator) {
   Future<void> all;
   std::vector<int> out(100'000);
   std::vector<int> in(out.size());
@@ -321,7 +321,7 @@ TEST(Collective, GoesOnWhenNobodyHoldsItAndItsCommunicatorIsFreed) {
   all.get();
 }
 
-TEST(Collective, WrongArgumentsAreRefused) {
+TEST(Collective, wrong_arguments_are_refused) {
   const int out = 1;
   int in = 0;
   const SendBlocks send{&out, 1, MPI_INT};
@@ -339,7 +339,7 @@ TEST(Collective, WrongArgumentsAreRefused) {
 }
 
 // All but one find the duplicate under way. Alone the order of theirs is no matter.
-TEST(Collective, SeveralTasksMayMakeTheFirstOnes) {
+TEST(Collective, several_tasks_may_make_the_first_collectives) {
   for (int round = 0; round < 20; ++round) {
     MPI_Comm alone = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_SELF, &alone);
@@ -358,7 +358,7 @@ TEST(Collective, SeveralTasksMayMakeTheFirstOnes) {
   }
 }
 
-TEST(Collective, AThreadOfTheProgramMayMakeOne) {
+TEST(Collective, a_thread_of_the_program_may_make_a_collective) {
   const Ring ring;
   std::vector<int> all(static_cast<std::size_t>(ring.size), -1);
   all[static_cast<std::size_t>(ring.rank)] = ring.rank;
@@ -373,7 +373,7 @@ TEST(Collective, AThreadOfTheProgramMayMakeOne) {
 // ---- neighbours ------------------------------------------------------------------------------
 
 // Two edges to the next rank with one to itself between them, with weights.
-TEST(Collective, RepeatedEdgesOfADistributedGraphShareTheNumbersOfParts) {
+TEST(Collective, repeated_edges_of_a_distributed_graph_share_the_numbers_of_parts) {
   const Ring ring;
   const std::array sources{ring.previous(), ring.rank, ring.previous()};
   const std::array destinations{ring.next(), ring.next(), ring.rank};
@@ -395,7 +395,7 @@ TEST(Collective, RepeatedEdgesOfADistributedGraphShareTheNumbersOfParts) {
   MPI_Comm_free(&graph);
 }
 
-TEST(Collective, NeighborsOfAGraphGetWhatMpiGivesThem) {
+TEST(Collective, neighbors_of_a_graph_get_what_mpi_gives_them) {
   const Ring ring;
   std::vector<int> index;
   std::vector<int> edges;
@@ -421,7 +421,7 @@ TEST(Collective, NeighborsOfAGraphGetWhatMpiGivesThem) {
   MPI_Comm_free(&graph);
 }
 
-TEST(Collective, WhatHasNoNeighborsIsRefused) {
+TEST(Collective, a_communicator_without_neighbors_is_refused) {
   const Ring ring;
   const int out = 1;
   int in = 0;

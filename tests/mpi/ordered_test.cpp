@@ -65,7 +65,7 @@ void collective_of(const int i, MPI_Comm comm, const int rank, const int size) {
 }
 
 // Every rank spawns the tasks in another order, and runs them in any.
-TEST(Ordered, TasksThatComeInAnyOrderStartInOne) {
+TEST(Ordered, tasks_that_come_in_any_order_start_in_one_order) {
   for (std::uint32_t round = 0; round < 8; ++round) {
     const Ring ring;
     finish([&] {
@@ -81,7 +81,7 @@ TEST(Ordered, TasksThatComeInAnyOrderStartInOne) {
 }
 
 // The n-th of a key is the n-th of that key everywhere; a scope may have several.
-TEST(Ordered, OneKeyMayHaveManyCollectives) {
+TEST(Ordered, one_key_may_have_many_collectives) {
   const Ring ring;
   finish([&] {
     for (const int chain : shuffled(6, 1, ring.rank)) {
@@ -98,7 +98,7 @@ TEST(Ordered, OneKeyMayHaveManyCollectives) {
 }
 
 // Each communicator has an order of its own, which nobody who uses another one waits for.
-TEST(Ordered, CommunicatorsHaveOrdersOfTheirOwn) {
+TEST(Ordered, communicators_have_orders_of_their_own) {
   const Ring one;
   const Ring other;
   MPI_Comm half = MPI_COMM_NULL;
@@ -122,7 +122,7 @@ TEST(Ordered, CommunicatorsHaveOrdersOfTheirOwn) {
 
 // Rank 0 comes to all of them before another rank comes to any, and they are under way together:
 // each waits for a message that is sent when all have been started.
-TEST(Ordered, OnlyStartsAreOrdered) {
+TEST(Ordered, only_starts_are_ordered) {
   const Ring ring;
   constexpr int count = 6;
   std::atomic<int> started{0};
@@ -145,7 +145,7 @@ TEST(Ordered, OnlyStartsAreOrdered) {
   for (Future<void>& end : ends) end.get();
 }
 
-TEST(Ordered, TheInnermostScopeCounts) {
+TEST(Ordered, the_innermost_scope_counts) {
   const Ring ring;
   finish([&] {
     for (const int i : shuffled(12, 4, ring.rank)) {
@@ -161,7 +161,7 @@ TEST(Ordered, TheInnermostScopeCounts) {
 }
 
 // A scope without a collective takes no turn, nor does one that is left by an exception.
-TEST(Ordered, AnEmptyScopeHoldsNobodyUp) {
+TEST(Ordered, an_empty_scope_delays_no_task) {
   const Ring ring;
   finish([&] {
     for (const int i : shuffled(8, 5, ring.rank)) {
@@ -182,7 +182,7 @@ TEST(Ordered, AnEmptyScopeHoldsNobodyUp) {
 }
 
 // A call that MPI refuses has had its turn.
-TEST(Ordered, ACallThatFailsHasHadItsTurn) {
+TEST(Ordered, a_failed_call_has_had_its_turn) {
   const Ring ring;
   MPI_Comm_set_errhandler(ring.comm, MPI_ERRORS_RETURN);
   finish([&] {
@@ -198,7 +198,7 @@ TEST(Ordered, ACallThatFailsHasHadItsTurn) {
   });
 }
 
-TEST(Ordered, ThreadsOfTheProgramAndMainTakePart) {
+TEST(Ordered, threads_of_the_program_and_main_take_part) {
   const Ring ring;
   const auto by_key = [&](const int i) {
     const Ordered order = ordered(static_cast<std::uint64_t>(i));
@@ -216,7 +216,7 @@ TEST(Ordered, ThreadsOfTheProgramAndMainTakePart) {
 }
 
 // A rank may be far ahead.
-TEST(Ordered, RankZeroMayBeFarAhead) {
+TEST(Ordered, rank_zero_may_be_far_ahead) {
   const Ring ring;
   constexpr int count = 500;
   if (ring.rank == 0) {
@@ -247,7 +247,7 @@ TEST(Ordered, RankZeroMayBeFarAhead) {
 
 // Spawned in one order on all ranks; the access is free for the next task as soon as the
 // collectives have been started: all of them wait until the last task runs.
-TEST(Ordered, AsSpawnedReleasesTheAccessWhenAllHaveBeenStarted) {
+TEST(Ordered, as_spawned_releases_the_access_when_all_have_been_started) {
   const Ring ring;
   constexpr int count = 8;
   int turn = 0;
@@ -284,7 +284,7 @@ TEST(Ordered, AsSpawnedReleasesTheAccessWhenAllHaveBeenStarted) {
   });
 }
 
-TEST(Ordered, AsSpawnedNeedsTheAccess) {
+TEST(Ordered, as_spawned_needs_the_access) {
   const Ring ring;
   MPI_Comm_set_errhandler(ring.comm, MPI_ERRORS_RETURN);
   int turn = 0;
@@ -295,7 +295,7 @@ TEST(Ordered, AsSpawnedNeedsTheAccess) {
   EXPECT_THROW((void)ordered_as_spawned(turn, 0), Error);
 }
 
-TEST(Ordered, CHasTheSame) {
+TEST(Ordered, the_functions_of_c_order_collectives) {
   const Ring ring;
   EXPECT_EQ(imbrex_ordered_end(), IMBREX_ERR_USE);
   EXPECT_EQ(imbrex_ordered_begin_by_name(nullptr), IMBREX_ERR_USE);
@@ -326,7 +326,7 @@ TEST(Ordered, CHasTheSame) {
 }
 
 // The rank waits for a key that rank 0 comes to only afterwards.
-TEST(Ordered, ACommunicatorIsNotFreedUnderAWaitingStart) {
+TEST(Ordered, a_communicator_is_not_freed_under_a_waiting_start) {
   const Ring ring;
   if (ring.size == 1) GTEST_SKIP() << "nobody waits for another";
   const char* const workers = std::getenv("IMBREX_WORKERS");
