@@ -563,7 +563,7 @@ TEST_P(PhaserTest, misuse_says_who_and_where) {
                        "wait_only", "in phase"}));
     });
     EXPECT_TRUE(has(error_of([&] { Phaser::next_all(single, [] {}); }),
-                    {"next(single)", "halo", "must be so as single", "registered as"}));
+                    {"next(single)", "halo", "must be registered as single", "registered as"}));
     EXPECT_TRUE(has(error_of([&] { Phaser::next_all(signal_wait, [] {}); }),
                     {"the mode `single`"}));
     Phaser::drop_all();
