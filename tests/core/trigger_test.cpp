@@ -159,7 +159,7 @@ TEST_P(TriggerTest, a_trigger_of_a_name_that_nobody_names_is_an_error_of_its_fin
     });
   });
   EXPECT_TRUE(contains(text, "\"triggers\" (")) << text;
-  EXPECT_TRUE(contains(text, "triggered the event \"gost_done\" 7, which nobody")) << text;
+  EXPECT_TRUE(contains(text, "triggered the event \"gost_done\" 7, which no task")) << text;
   EXPECT_TRUE(contains(text, "misspelt")) << text;
 }
 
