@@ -3,9 +3,9 @@
 // learn that a rank has left. tests/models/mpi_phaser.pml is its model.
 //
 // The collectives of a phase, one after the other, on Channel::phases:
-//   1. in the first phase MPI_Iallreduce of the kinds of the accumulators, which must agree; 2. if
-//   ranks may leave, MPI_Iallreduce of the number of ranks that have not; 3. if there are
-//   accumulators, or neither of these, an exchange (phase_exchange.hpp).
+//   1. in the first phase, MPI_Iallreduce of the kinds of the accumulators, which must agree;
+//   2. if ranks may leave, MPI_Iallreduce of the number of ranks that have not left;
+//   3. if there are accumulators, or neither of these, an exchange (phase_exchange.hpp).
 //
 // A rank takes part in phase after phase. In the last phase, where all its signallers leave, it
 // takes part only if a task has signalled it, or there are accumulators.
