@@ -7,7 +7,7 @@ if(NOT PROJECT_IS_TOP_LEVEL)
   set(imbrex_doc ${CMAKE_INSTALL_DATADIR}/doc/imbrex)  # CMAKE_INSTALL_DOCDIR is the parent's
 endif()
 install(FILES LICENSE DESTINATION ${imbrex_doc} COMPONENT runtime)
-install(FILES README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${imbrex_doc}
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md DESTINATION ${imbrex_doc}
   COMPONENT development)
 install(DIRECTORY docs DESTINATION ${imbrex_doc} COMPONENT development)
 install(DIRECTORY examples DESTINATION ${imbrex_doc} COMPONENT development

@@ -12,6 +12,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <type_traits>
 
 #include "imbrex/error.hpp"
 #include "simulate/engine/cluster.hpp"
@@ -44,8 +46,16 @@ class Settings {
     const std::string text = take_text(name);
     Number value{};
     const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), end, value);
-    if (parsed.ec != std::errc() || parsed.ptr != end || !(value >= least)) {
+    const char* parsed = nullptr;
+    if constexpr (std::is_floating_point_v<Number>) {  // libc++ 19 has from_chars of integers only
+      char* after = nullptr;
+      value = std::strtod(text.c_str(), &after);
+      parsed = text.empty() ? nullptr : after;
+    } else {
+      const auto [after, error] = std::from_chars(text.data(), end, value);
+      parsed = error == std::errc() ? after : nullptr;
+    }
+    if (parsed != end || !(value >= least)) {
       throw Error(fmt::format("{}={}: not a number of {} or more", name, text, least));
     }
     return value;

@@ -41,7 +41,8 @@ run("install its part" ${CMAKE_COMMAND} --install ${work}/build --prefix ${work}
   --component Unspecified)
 installed(${work}/both bin/with_tasks)
 if(mpi)
-  run("build the library for MPI again" ${CMAKE_COMMAND} --build ${work}/build --target imbrex_mpi)
+  run("build the libraries for MPI again" ${CMAKE_COMMAND} --build ${work}/build
+    --target imbrex_mpi imbrex_preload)
 endif()
 run("install imbrex for it" ${CMAKE_COMMAND} --install ${work}/build --prefix ${work}/both
   --component runtime)

@@ -13,6 +13,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/abi/switches.hpp"
 #include "mpi/engine/handlers.hpp"
+#include "mpi/engine/lifetime.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/interfaces/continue.hpp"
 #include "mpi/interfaces/readable_queue.hpp"

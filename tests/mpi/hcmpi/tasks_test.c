@@ -170,7 +170,7 @@ static void test_misuse_of_tasks(void) {
   hc_clauses clauses = {.await = &none, .await_count = 1};
   REFUSED(hc_async(count_one, NULL, 0, &clauses), MPI_ERR_REQUEST, "hc_async", "null");
   hc_clauses any = {.await_any = NULL, .await_any_count = 1};
-  REFUSED(hc_async(count_one, NULL, 0, &any), MPI_ERR_ARG, "hc_async", "awaits");
+  REFUSED(hc_async(count_one, NULL, 0, &any), MPI_ERR_ARG, "hc_async", "awaited");
   hc_clauses less = {.await_count = -1};
   REFUSED(hc_async(count_one, NULL, 0, &less), MPI_ERR_ARG, "hc_async", "below 0");
   hc_clauses list = {.await_list = (DDF_list_t*)&less};
