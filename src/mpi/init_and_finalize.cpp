@@ -150,11 +150,14 @@ std::string describe_bypass(const std::array<const char*, Size>& functions) {
 // If this library is linked behind the MPI library, its MPI_Init is never called: that is reported
 // when the library is loaded. Loaded after MPI_Init, the library waits for imbrex_attach().
 [[gnu::constructor]] void check_that_init_is_ours() {
-  int initialised = 0;
-  PMPI_Initialized(&initialised);
-  if (initialised != 0) return;
   const std::string bypass = describe_bypass(std::array{"PMPI_Init", "PMPI_Init_thread"});
   if (bypass.empty()) return;
+  // The program's MPI is asked itself: behind it, this library would find no MPI.
+  using Ask = int(int*);
+  auto* const ask = reinterpret_cast<Ask*>(dlsym(RTLD_DEFAULT, "PMPI_Initialized"));
+  int initialised = 0;
+  (void)(ask != nullptr ? ask(&initialised) : PMPI_Initialized(&initialised));
+  if (initialised != 0) return;
   say(bypass);
   std::_Exit(1);
 }
