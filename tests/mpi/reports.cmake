@@ -151,7 +151,7 @@ imbrex_mpi_report(polled_while_busy polled_while_busy 0 EXPECT
 imbrex_mpi_report(all_asked all_asked 0 EXPECT -e "was asked by SIGUSR1" -c 2 "rank . of 2")
 imbrex_mpi_report(own_handler own_handler 0 EXPECT -e "own handler ran 1 times" -n "imbrex:")
 imbrex_mpi_report(silent_rank silent_rank 0 EXPECT
-  -e "no answer within 3 s from rank 1" -e "by SIGUSR1 what it does, and rank 0 does not answer"
+  -e "no answer within 3 s from rank 1" -e "by SIGUSR1 for a report, and rank 0 does not answer"
   -e "^imbrex: \\[1\\] rank 1 of 2")
 imbrex_mpi_report(asked_in_finalize asked_in_finalize 0 EXPECT
   -e "^imbrex: \\[0\\] rank 0 of 2" -e "^imbrex: \\[1\\]   runs, or is ready to: .late."
