@@ -500,8 +500,7 @@ def check_links(tree):
                 tree.report(name, line_of(text, match.start()), f"a link to {target}, which is not "
                             "there")
         for match in re.finditer(r"\]\(([^)#\s:]*)#([^)\s]+)\)", text):
-            page = posixpath.normpath(posixpath.join(posixpath.dirname(name), match.group(1)))
-            page = page if match.group(1) else name
+            page = path_from(name, match.group(1)) if match.group(1) else name
             if page.endswith(".md") and match.group(2) not in anchors_of(tree.texts.get(page, "")):
                 tree.report(name, line_of(text, match.start()), f"no heading of {page} is "
                             f"#{match.group(2)}")
@@ -516,9 +515,13 @@ def anchors_of(page):
 
 def links_of(name, text):
     """The files of the tree that a page links to, by their paths from the root."""
-    folder = pathlib.PurePath(name).parent
-    return [posixpath.normpath(str(folder / target)) for target in
+    return [path_from(name, target) for target in
             re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text) if ":" not in target]
+
+
+def path_from(name, target):
+    """The path from the root of what `name` links to as `target`."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
 
 
 def check_reached(tree):

@@ -405,7 +405,8 @@ def print_list():
         first = next(line for line in (NETWORKS / f"{name}.network").read_text(
             encoding="utf-8").splitlines() if line.startswith("#") and "SPDX" not in line)
         print(f"  {name:<16} {first.lstrip('# ')}")
-    print("policies\n  default, steal, fifo, priority, ma1, ma2, ma3, sa, fa, ga")
+    print("policies\n  " + ", ".join(name for name in imbrex_run.policies()
+                                     if not name.startswith("seeded")))
 
 
 def check_writable(path):

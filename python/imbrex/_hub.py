@@ -57,7 +57,7 @@ class Entry:
         # Called with a late message of a probe that nobody waits for any more.
         self.orphan: Callable[[Entry], None] | None = None
 
-    def settle(self) -> None:
+    def complete(self) -> None:
         self.done = True
         self.keep = None
         wake, self.wake = self.wake, None
@@ -245,10 +245,10 @@ class Hub:
             for it in self._batch[:count]:
                 entry = self._entries.pop(it.tag, None)
                 if entry is not None:
-                    self._settle(entry, it)
+                    self._complete(entry, it)
 
     @staticmethod
-    def _settle(entry: Entry, it: _Completion) -> None:
+    def _complete(entry: Entry, it: _Completion) -> None:
         status = MPI.Status()
         ctypes.memmove(MPI._addressof(status), ctypes.addressof(it.status), _STATUS_BYTES)
         entry.status = status
@@ -259,7 +259,7 @@ class Hub:
             place = _Handle.from_address(MPI._addressof(message))
             place.value = it.message
             entry.message = message
-        entry.settle()
+        entry.complete()
 
     def fail_all(self) -> None:
         """MPI ends: whoever waits gets an exception. Any thread."""
@@ -270,7 +270,7 @@ class Hub:
                 entry.error = RuntimeError(
                     "MPI.Finalize was called while this operation was open: await every operation, "
                     "or cancel it, before MPI.Finalize")
-                entry.settle()
+                entry.complete()
 
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self._backend.soon(fail)

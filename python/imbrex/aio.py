@@ -7,6 +7,7 @@ trio and anyio. No coroutine polls: imbrex finds completions and makes a descrip
 """
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Any, overload
@@ -81,7 +82,7 @@ class _Turns:
         self._busy = bool(self._waiting)
         if self._waiting:
             _, entry = self._waiting.popleft()
-            entry.settle()
+            entry.complete()
 
 
 def _serves(wanted: tuple[int, int], status: MPI.Status) -> bool:
@@ -362,8 +363,7 @@ class Comm:
         await self._turns.enter(stays=True)
         try:
             await self._run(self.comm.Ialltoall, [ours, 8, MPI.BYTE], [theirs, 8, MPI.BYTE])
-            lengths = [int.from_bytes(theirs[8 * i:8 * i + 8], "little")
-                       for i in range(self.size)]
+            lengths = _lengths(theirs)
             content = bytearray(sum(lengths))
             await self._run(self.comm.Ialltoallv, [b"".join(parts), sizes, MPI.BYTE],
                             [content, lengths, MPI.BYTE])
@@ -379,8 +379,7 @@ class Comm:
         try:
             await self._run(self.comm.Iallgather, [len(data).to_bytes(8, "little"), MPI.BYTE],
                             [theirs, 8, MPI.BYTE])
-            lengths = [int.from_bytes(theirs[8 * i:8 * i + 8], "little")
-                       for i in range(self.size)]
+            lengths = _lengths(theirs)
             content = bytearray(sum(lengths))
             await self._run(self.comm.Iallgatherv, [data, MPI.BYTE],
                             [content, lengths, MPI.BYTE])
@@ -409,26 +408,22 @@ class Comm:
 
     async def allreduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = MPI.SUM) -> Any:
         """Combines the objects of all ranks, in rank order."""
-        result, *rest = await self.allgather(sendobj)
-        for it in rest:
-            result = op(result, it)
-        return result
+        return functools.reduce(op, await self.allgather(sendobj))
 
     async def reduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = MPI.SUM,
                      root: int = 0) -> Any:
         """As allreduce; the result is None except at the root."""
         objects = await self.gather(sendobj, root)
-        if objects is None:
-            return None
-        result, *rest = objects
-        for it in rest:
-            result = op(result, it)
-        return result
+        return None if objects is None else functools.reduce(op, objects)
 
 
 def _check_root(root: int, size: int) -> None:
     if not 0 <= root < size:
         raise MPI.Exception(MPI.ERR_ROOT)
+
+
+def _lengths(raw: bytearray) -> list[int]:
+    return [int.from_bytes(raw[i:i + 8], "little") for i in range(0, len(raw), 8)]
 
 
 def _cut(content: bytearray, lengths: Sequence[int]) -> list[Any]:

@@ -45,19 +45,12 @@ struct File {
   char path[4096];
 };
 
-// Finds a library that defines MPI's clock, which this library does not show.
 int look(dl_phdr_info* const object, std::size_t, void* const found) noexcept {
   const std::string_view file = object->dlpi_name;
   if (file.empty() || file.size() >= sizeof(File::path)) return 0;
-  void* const library = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return 0;
-  void* const address = dlsym(library, "PMPI_Wtime");
-  Dl_info place;
-  const bool is_mpi =
-      address != nullptr && dladdr(address, &place) != 0 && place.dli_fname == file;
-  if (is_mpi) std::strcpy(static_cast<File*>(found)->path, object->dlpi_name);
-  dlclose(library);
-  return is_mpi ? 1 : 0;
+  if (!is_mpi(object->dlpi_name)) return 0;
+  std::strcpy(static_cast<File*>(found)->path, object->dlpi_name);
+  return 1;
 }
 
 // Finds the MPI library that the program is bound to, else one that was loaded for somebody only,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which binary interface an MPI library has. Used by libimbrex_preload.so, and by imbrex::mpi to
-// refuse a program of another MPI. Knows no header of an MPI.
+// Which libraries are an MPI, and which binary interface an MPI has. Used by libimbrex_preload.so,
+// and by imbrex::mpi to refuse a program of another MPI. Knows no header of an MPI.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,6 +9,20 @@
 #include <string_view>
 
 namespace imbrex::preload {
+
+// True if the loaded library `file` is an MPI library: it defines PMPI_Wtime itself. Tools on top
+// of MPI define MPI_X only, and the libraries of imbrex do not define the clock.
+[[nodiscard]] inline bool is_mpi(const char* const file) noexcept {
+  void* const library = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return false;
+  // Also searches the libraries that this one needs: the address may belong to one of them.
+  void* const address = dlsym(library, "PMPI_Wtime");
+  Dl_info place;
+  const bool is_its =
+      address != nullptr && dladdr(address, &place) != 0 && std::strcmp(place.dli_fname, file) == 0;
+  dlclose(library);
+  return is_its;
+}
 
 // Returns "abi", "openmpi", "mpich", or an empty text for a library of another MPI. `file` is
 // loaded. MPICH and its relatives share no symbol that the others lack, but the version in their

@@ -33,22 +33,12 @@ struct Loaded {
   std::vector<std::string> tampis;  // libtampi, libtampi-c, libtampi-fortran
 };
 
-// An MPI library defines PMPI_Wtime itself; tools on top of one define only MPI_X, and this library
-// defines PMPI_X, too, but not the clock.
 int look(dl_phdr_info* object, std::size_t, void* found) {
   const std::string_view file = object->dlpi_name;
   if (file.empty()) return 0;  // the program: it has linked its MPI in, and there is no other
   auto& loaded = *static_cast<Loaded*>(found);
   if (file.substr(file.rfind('/') + 1).starts_with("libtampi")) loaded.tampis.emplace_back(file);
-  void* const library = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return 0;
-  // Also searches the libraries that this one needs: the address may belong to one of them.
-  void* const address = dlsym(library, "PMPI_Wtime");
-  Dl_info place;
-  if (address != nullptr && dladdr(address, &place) != 0 && place.dli_fname == file) {
-    loaded.mpis.emplace_back(file);
-  }
-  dlclose(library);
+  if (preload::is_mpi(object->dlpi_name)) loaded.mpis.emplace_back(file);
   return 0;
 }
 
