@@ -6,7 +6,7 @@ import math
 import statistics
 
 import page
-from page import number, of, table, values
+from page import number, of, runs_text, table, values
 
 NAMES = {"explicit": "messages in the program", "trees": "inserted, trees",
          "star": "inserted, star", "starpu": "StarPU-MPI", "scalapack": "ScaLAPACK"}
@@ -161,6 +161,14 @@ def broadcast(results, _):
             table(("bytes", "ranks", *systems, "imbrex to one copy"), rows))
 
 
+def repetitions_text(lines):
+    """How often each of these was run."""
+    least, most = (chosen(line["repetitions"] for line in lines) for chosen in (min, max))
+    if most == 1:
+        return "one run of each"
+    return f"medians of {least}" + ("" if least == most else f" to {most}") + " runs"
+
+
 def share_found(line):
     if not line or not line.get("broadcasts"):
         return "-"
@@ -181,7 +189,8 @@ def cholesky(results, published):
                          number(ratio(at["trees"], at["explicit"])),
                          number(ratio(at["trees"], at["starpu"])), share_found(at["trees"])))
     text = (f"Seconds, with tiles of 512, kernels that sleep (gemm 6 ms), one worker a rank, links "
-            f"of 1 Gbit/s, policy `{results['policy']}`. The gain is that of trees over star. The "
+            f"of 1 Gbit/s, policy `{results['policy']}`; {repetitions_text(lines)}. The gain is "
+            "that of trees over star. The "
             "last column is the share of broadcasts that were found with the list of all ranks "
             f"that need the tile; the paper has {published['found_with_full_list_percent']} %.\n\n")
     return text + table(("grid", "tiles a side", "messages", "star", "trees", "StarPU-MPI", "gain",
@@ -195,8 +204,8 @@ def real(results, _):
         line = one(results, "real", system=system)
         if line is not None:
             rows.append((name, number(line["seconds"], 3),
-                         f"{number(line['least_s'], 3)} to {number(line['most_s'], 3)}",
-                         number(line.get("gflops"), 1), number(ratio(line, explicit))))
+                         runs_text(line), number(line.get("gflops"), 1),
+                         number(ratio(line, explicit))))
     return ("The kernels compute: n = 8192, tiles of 512 (ScaLAPACK: blocks of 128), 2 ranks with "
             "one worker each on one machine.\n\n" +
             table(("", "seconds", "least to most", "Gflop/s", "to messages"), rows))
@@ -204,8 +213,7 @@ def real(results, _):
 
 def sends(results, _):
     rows = [(f"`IMBREX_SENDS={line['sends']}`", number(line["seconds"], 3),
-             f"{number(line['least_s'], 3)} to {number(line['most_s'], 3)}")
-            for line in of(results, "sends")]
+             runs_text(line)) for line in of(results, "sends")]
     return ("The Cholesky factorisation with messages in the program, 2x2 ranks, 32 x 32 tiles: "
             "with `on` long messages take turns in imbrex, with `off` MPI gets all at once.\n\n" +
             table(("", "seconds", "least to most"), rows))

@@ -20,6 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import ics19_model as model  # noqa: E402
 import ics19_page  # noqa: E402
+import page  # noqa: E402
 import records  # noqa: E402
 import runner  # noqa: E402
 
@@ -291,7 +292,7 @@ class BenchTest(unittest.TestCase):
         kept = {"machine": "one", "date": "2026-01-01", "results": lines}
         published = json.loads((HERE / "published_ics19.json").read_text())
         text = ics19_page.solvers(kept, published)
-        self.assertIn("1.000 to 3.000 | +33.3 % | +66.7 % | 3.0 % | 50.0 % |", text)
+        self.assertIn("one run | +33.3 % | +100.0 % | 3.0 % | 50.0 % |", text)
         goals = ics19_page.describe_goals(kept)
         self.assertIn("t_blocking / t - 1, per cent | 33.3 | >= 50.0 | NO |", goals)
         self.assertIn("share outside of MPI after, per cent | 97.0 | >= 96.0 | yes |", goals)
@@ -341,6 +342,38 @@ class ResultsTest(unittest.TestCase):
             kept = json.loads(path.read_text())
             results = kept.pop("results")
             self.assertEqual(path.read_text(), self.saved(kept, results), path.name)
+
+
+class BoundTest(unittest.TestCase):
+    def test_by_hand(self):
+        line = {"n": 64, "parts": 16, "line_us": 1000.0, "rate_mbit": 8, "seconds": 0.2}
+        # 2 x 32 lines of 1 ms; what leaves, 16 x 64 x 64 / 4 bytes, passes at once.
+        self.assertAlmostEqual(ics19_page.least_s(("fft2d", 2, 1), line), 0.064)
+        self.assertAlmostEqual(ics19_page.bound(("fft2d", 2, 1), line), 68)
+        line = {"chunks": 10, "tuple_bytes": 2_000_000, "map_us": 0, "reduce_us": 0,
+                "rate_mbit": 80}
+        self.assertAlmostEqual(ics19_page.least_s(("matvec", 2, 1), line), 1 - 0.0066)
+        del line["tuple_bytes"]
+        self.assertIsNone(ics19_page.least_s(("matvec", 2, 1), line))
+
+    def test_no_kept_row_exceeds_what_is_possible(self):
+        kept = json.loads((HERE / "ics19_results.json").read_text())
+        rows = 0
+        for part in ("fft", "mapreduce", "real"):
+            for setting, system, _, measured, _, _ in ics19_page.gains(kept, part):
+                at = ics19_page.systems(kept, part, setting)
+                most = ics19_page.bound(setting, ics19_page.baseline(at))
+                with self.subTest(part=part, setting=setting, system=system):
+                    self.assertTrue(most is None or measured <= most, (measured, most))
+                rows += most is not None
+        for setting in ics19_page.settings(page.of(kept, "solvers")):
+            at = ics19_page.systems(kept, "solvers", setting)
+            most = ics19_page.most_hidden(at["blocking"])
+            for system, line in at.items():
+                with self.subTest(setting=setting, system=system):
+                    self.assertLessEqual(ics19_page.speed_up(line, at["blocking"]), most)
+                rows += 1
+        self.assertGreater(rows, 60)
 
 
 class PictureTest(unittest.TestCase):

@@ -75,8 +75,20 @@ def uts(results, published):
              *(number(value, 3) for value in row[7:11]), row[11], number(row[2] / row[7], 1))
             for row in published["table3"]["rows"]]
     text += "\nThe paper's results for T1XXL on Jaguar (Table III):\n\n"
-    return text + table(("nodes", "cores", "MPI: time", "work", "overhead", "search", "fails",
-                         "HCMPI: time", "work", "overhead", "search", "fails", "speed-up"), rows)
+    text += table(("nodes", "cores", "MPI: time", "work", "overhead", "search", "fails",
+                   "HCMPI: time", "work", "overhead", "search", "fails", "speed-up"), rows)
+    return text + "\n" + speed_ups_text(published)
+
+
+def speed_ups_text(published):
+    said = published["speed_ups"]
+    at = {row[1]: row[2] / row[7] for row in published["table3"]["rows"] if row[0] == 1024}
+    pairs = ", ".join(f"{said['t1xxl'][str(cores)]:g} on {cores} cores (the table: "
+                      f"{at[cores]:.2f})" for cores in (4, 8, 16))
+    return ("The last column is the quotient of the two times in the table. The text of the paper "
+            f"gives other speed-ups for 1,024 nodes: {pairs}. For T3XXL it gives "
+            f"{said['t3xxl']['16']:g} on 16 cores, and no times. HCMPI has one communication "
+            "worker, so one computing worker less than MPI has processes.\n")
 
 
 def timed(results):

@@ -42,6 +42,13 @@ def number(value, digits=2):
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
+def runs_text(line):
+    """Least and most of the repetitions; a single one has no range."""
+    if line.get("repetitions", 1) < 2:
+        return "one run"
+    return f"{number(line['least_s'], 3)} to {number(line['most_s'], 3)}"
+
+
 def picture_of(path):
     return path.with_suffix(".png")
 
