@@ -44,7 +44,7 @@ class FrameTest(unittest.TestCase):
         self.assertEqual(order, ["a", "b", "c", "c", "b", "a"])
         self.assertEqual(found, {place: {0: entry, 1: entry} for place, entry in enumerate("abc")})
 
-    def test_what_fails_is_said_and_the_others_go_on(self):
+    def test_a_failure_is_reported_and_the_others_go_on(self):
         def run(entry):
             if entry == ("b", 2):
                 raise records.Failed("exit code 3")

@@ -441,10 +441,13 @@ def check_interface_comments(tree):
 
 
 def check_openings(tree):
-    """Sentences of comments and pages name their subject: tools/check_words.py."""
+    """Sentences of comments and pages, and names of tests: tools/check_words.py."""
     for name, text in tree.texts.items():
         for line, words in check_words.openings(name, text):
             tree.report(name, line, f'"{words}": a sentence names its subject (docs/style.md)')
+    for name, text in tree.of(CPP | {".py"}):
+        for line, words in check_words.test_names(text):
+            tree.report(name, line, f"{words}: the name of a test is a sentence with a subject")
 
 
 def check_dead_files(tree):

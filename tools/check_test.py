@@ -237,7 +237,7 @@ class Check(unittest.TestCase):
             text = function(lines - 1, head)
             self.assertEqual(self.run_on({"src/base/a.hpp": text}), [], head)
 
-    def test_what_is_no_function_may_be_long(self):
+    def test_only_functions_have_a_length_limit(self):
         for head in ("namespace imbrex::base", "struct S : T",
                      "class alignas(64) [[nodiscard]] C final",
                      "enum class E : int", "const int table[] =", 'extern "C"',
@@ -387,6 +387,18 @@ class Check(unittest.TestCase):
         self.assertEqual(self.run_on({"docs/page.md": "# A\n\n```text\nBy hand.\n```\n"}), [])
         self.assertEqual(self.run_on({"docs/style.md": "# A\n\nBy hand.\n",
                                       "docs/page.md": "# A\n\n[s](style.md)\n"}), [])
+
+    def test_a_test_name_without_a_subject(self):
+        head = SPDX + '#include "base/a.hpp"\n'
+        for macro in ("TEST(A, ", "TEST_F(A,\n    ", "TEST_P(A, "):
+            for name in ("what_fails", "who_waits", "those_end", "the_same_again", "of_one"):
+                self.finds(f"src/base/a.cpp:{3 + macro.count(chr(10))}", f"{name}: the name",
+                           {"src/base/a.cpp": head + macro + name + ") {}\n"})
+        self.finds("tools/run_test.py:2", "test_what_fails: the name of",
+                   {"tools/run_test.py": HASH_SPDX + "def " "test_what_fails(): pass\n"})
+        self.assertEqual(self.run_on({"src/base/a.cpp": head + "TEST(A, offers_of_whatever) {}\n",
+                                      "tools/run_test.py": HASH_SPDX + "def test_x_by(): pass\n"}),
+                         [])
 
     def test_a_public_function_says_what_it_does(self):
         where, what = "include/imbrex/task.hpp", "a public function has a /// block"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds sentences of comments and pages that do not name their subject, by how they begin
-(docs/style.md, Language). Used by check.py."""
+"""Finds sentences of comments and pages, and names of tests, that do not name their subject, by how
+they begin (docs/style.md, Language). Used by check.py."""
 import pathlib
 import re
 
 OPENING = re.compile(r"(?:^|(?<=[.!?] )|(?<=[.!?]\) ))(The same|As the next|Of|By(?! default))\b")
 OURS = re.compile(r"\bof ours\b", re.IGNORECASE)
+TEST_NAME = re.compile(r"(?:\bTEST(?:_F|_P)?\(\w+,\s*|\bdef test_)"
+                       r"(?:what|who|whose|whoever|those|that|the_same|of)_\w+")
 STYLE = "docs/style.md"  # has them as examples
 C = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\''
                r"|//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -33,6 +35,12 @@ def openings(name, text):
     return [(lines[joined.count("\n", 0, match.start())], match.group())
             for lines, joined in parts
             for pattern in (OPENING, OURS) for match in pattern.finditer(joined.replace("\n", " "))]
+
+
+def test_names(text):
+    """The (line, name) of each test whose name begins with no subject."""
+    return [(text.count("\n", 0, match.end()) + 1, re.search(r"\w+$", match[0])[0])
+            for match in TEST_NAME.finditer(text)]
 
 
 def comment_paragraphs(text, tokens):

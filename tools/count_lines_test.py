@@ -26,7 +26,7 @@ class Lines(unittest.TestCase):
             self.counts(0, name, "// one\n\n/* two\n   three */  \n// four \\\n   five\n")
             self.counts(3, name, "int a; // one\n/* two */ int b;\n  int c; /* three\n four */\n")
 
-    def test_what_stands_in_a_literal_is_no_comment(self):
+    def test_text_in_a_literal_is_no_comment(self):
         self.counts(3, "a.cpp", 'a = "/*";\nb = "\\"//";\nc = \'"\'; /* a */ // b\n/* c */\n')
         self.counts(4, "a.cpp", 'a = R"x(\n// one\n/* two\n)x";  // three\n\n')
         self.counts(2, "a.cpp", "a = 1'000'000;  // one\n// '\nb = 2;\n")

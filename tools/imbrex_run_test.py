@@ -79,7 +79,7 @@ class RunTest(unittest.TestCase):
     def test_options_of_the_program_are_its_own(self):
         self.assertEqual(self.lines("program", "--polcy", "fifo")[0], "program --polcy fifo")
 
-    def test_what_was_preloaded_before_stays_behind(self):
+    def test_earlier_preloads_stay_behind(self):
         other = self.root / "lib" / "other.so"
         other.write_bytes(self.omp.read_bytes())
         self.assertIn(f"LD_PRELOAD={self.omp}:{other}",
@@ -178,7 +178,7 @@ class RunTest(unittest.TestCase):
             self.assertEqual(self.run_it(program).stderr, "", program)
         self.assertEqual(self.run_it("--threads", "4", "gcc").stderr, "")
 
-    def test_what_reads_the_output_may_leave(self):
+    def test_a_reader_of_the_output_may_leave(self):
         """`head` is there for one line; and a program that was started dies of SIGPIPE as ever."""
         for words in ([COMMAND, "--help"], [COMMAND.with_name("netlab"), "--help"]):
             said = subprocess.run(["bash", "-c", '"$@" | true', "bash", sys.executable, *words],

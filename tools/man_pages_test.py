@@ -23,7 +23,7 @@ class ManPages(unittest.TestCase):
         text = re.sub(r"^\.[A-Z]{1,2} ?", "", text, flags=re.MULTILINE)
         return " ".join(re.sub(r"\\&|\\(?=-)", "", text).split())
 
-    def test_what_help_says_is_there(self):
+    def test_the_page_has_the_text_of_help(self):
         words = {"imbrex": [(), *((name,) for name in (
             "run", "config", "simulate", "merge", "timeline", "summary", "report"))]}
         for name in man_pages.NAMES:

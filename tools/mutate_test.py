@@ -191,16 +191,16 @@ class Running(unittest.TestCase):
         self.assertEqual(self.run_test("echo bad", FAIL_REGULAR_EXPRESSION=["bad"]), "fails")
         self.assertIsNone(self.run_test('test "$A" = "1=2"', ENVIRONMENT=["A=1=2"]))
 
-    def test_what_hangs_fails_with_all_that_it_has_started(self):
+    def test_a_test_that_hangs_fails_with_all_that_it_has_started(self):
         with unittest.mock.patch.object(mutate_tests, "LIMIT_S", 0.2):
             began = time.monotonic()
             self.assertEqual(self.run_test("sleep 100 & sleep 100", seconds=0), "hangs")
             self.assertLess(time.monotonic() - began, 50)
 
-    def test_what_is_cut_off_neither_fails_nor_hangs(self):
+    def test_a_test_that_is_cut_off_neither_fails_nor_hangs(self):
         self.assertEqual(self.run_test("sleep 100", stopped=lambda: True), mutate_tests.CUT)
 
-    def test_what_another_has_to_write_before_is_run_before(self):
+    def test_a_test_that_writes_a_file_runs_before_its_reader(self):
         with tempfile.TemporaryDirectory() as folder:
             first = mutate_tests.Test("first", ["touch", f"{folder}/a"], {})
             second = mutate_tests.Test("second", ["test", "-e", f"{folder}/a"], {}, [first])
@@ -238,7 +238,7 @@ class Running(unittest.TestCase):
             self.assertEqual(suite.run("src/task/phases.cpp:1:call", time.monotonic() + 100),
                              "phaser fails")
 
-    def test_what_has_passed_is_not_run_again_when_the_time_was_too_short(self):
+    def test_a_passed_test_is_not_run_again_when_the_time_was_too_short(self):
         with tempfile.TemporaryDirectory() as folder:
             suite = self.suite_of(folder, [("once", "mkdir once", []), ("slow", "sleep 2", [])])
             suite.tests[1].seconds = 1  # last

@@ -24,7 +24,7 @@ TEST(series, is_a_sixth_in_the_middle) {
   EXPECT_NEAR(temperature(0.5, 0.5, 0.5, 300), 1. / 6, 1e-12);
 }
 
-TEST(series, of_six_hot_faces_is_one_everywhere) {
+TEST(series, six_hot_faces_sum_to_one_everywhere) {
   const double x = 0.3;
   const double y = 0.45;
   const double z = 0.6;
@@ -49,7 +49,7 @@ ElementNodes box(double x, double y, double z) {
   return nodes;
 }
 
-TEST(element, of_a_cube_has_the_known_matrix) {
+TEST(element, a_cube_has_the_known_matrix) {
   const double h = 0.25;
   const Element element = integrate(box(h, h, h));
   for (std::size_t i = 0; i < element_nodes; ++i) {
@@ -62,7 +62,7 @@ TEST(element, of_a_cube_has_the_known_matrix) {
   }
 }
 
-TEST(element, that_is_skew_has_the_energy_of_linear_functions) {
+TEST(element, a_skew_element_has_the_energy_of_linear_functions) {
   ElementNodes nodes = box(1, 2, 0.5);
   for (auto& node : nodes) node = {node[0] + 0.3 * node[1], node[1] - 0.2 * node[2], node[2]};
   const Element element = integrate(nodes);
@@ -144,7 +144,7 @@ std::vector<double> product_of(const Brick& brick, const System& system) {
   return product;
 }
 
-TEST_F(SystemTest, of_any_ranks_and_sub_blocks_is_the_one_that_a_rank_assembles_alone) {
+TEST_F(SystemTest, is_the_one_of_a_single_rank_for_any_ranks_and_sub_blocks) {
   for (const int n : {2, 5}) {
     const Problem whole = problem(n, 1);
     const Brick alone(nodes_of(whole, {1, 1, 1}, 1), 0);

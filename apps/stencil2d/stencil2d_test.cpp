@@ -75,7 +75,7 @@ TEST(distribution, has_the_least_largest_sum_of_all_cuts) {
   }
 }
 
-TEST(distribution, of_weights_that_are_zero_or_of_one_block_is_one) {
+TEST(distribution, zero_weights_and_one_block_have_imbalance_one) {
   const std::vector<int> owners = distribute(curve(4), std::vector<std::int64_t>(16, 0), 4);
   for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(std::ranges::count(owners, rank), 4);
   EXPECT_EQ(imbalance(owners, std::vector<std::int64_t>(16, 0), 4), 1);

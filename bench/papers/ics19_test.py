@@ -69,20 +69,20 @@ class ModelTest(unittest.TestCase):
         program = model.fft_2d(0.5, 0.5, 0.5, 16, 65536)
         self.assertAlmostEqual(1 / (1 - model.saved(program, "RB") / 100), 1.26, delta=0.02)
 
-    def test_by_hand_blocks_of_two_ranks(self):
+    def test_two_ranks_have_the_blocks_that_were_counted_by_hand(self):
         # Own block meanwhile, then the other's, then what needs both; 2^12 points, so 2/12 of it.
         program = model.fft_2d(3, 6, 10, 2, points=4096)
         self.assertAlmostEqual(program.joined, 1 / 6)
         self.assertAlmostEqual(model.seconds(program, "RB"), 3 + 10 + 2.5 + 1)
 
-    def test_by_hand_lines(self):
+    def test_lines_match_a_count_by_hand(self):
         program = model.fft_2d(3, 8, 4, 2, parts=4)
         # 4 groups each way: the first is here after 1 second, and computing takes longer.
         self.assertAlmostEqual(model.seconds(program, "RL"), 3 + 1 + 8)
         program = model.fft_2d(3, 2, 4, 2, parts=4)
         self.assertAlmostEqual(model.seconds(program, "RL"), 3 + 4 + 0.5)
 
-    def test_by_hand_streaming(self):
+    def test_streaming_matches_a_count_by_hand(self):
         # The first chunk leaves after 1 second, the link works until 9, the last piece takes 0.25.
         program = model.map_reduce(4, 2, 8, 2, parts=4)
         self.assertAlmostEqual(model.seconds(program, "ST"), 9.25)
@@ -173,12 +173,12 @@ class BenchTest(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "lists no variants"):
             cases(self.arguments)
 
-    def test_what_the_programs_cannot_is_left_out(self):
+    def test_runs_that_the_programs_cannot_do_are_left_out(self):
         self.script("fft", "blocking,library,messages")
         cases = self.bench.fft_cases(self.arguments)
         self.assertEqual({name for case in cases for name in case.names}, {"blocking", "messages"})
 
-    def test_what_an_option_makes_partial_runs_alone(self):
+    def test_a_variant_that_an_option_makes_partial_runs_alone(self):
         self.script("mapreduce", "blocking,blocks,partial-receive")
         cases = self.bench.map_reduce_cases(self.arguments)
         names = [list(case.names) for case in cases if case.program == "matvec" and case.ranks == 2]
@@ -194,7 +194,7 @@ class BenchTest(unittest.TestCase):
         self.assertEqual(names, [("fft2d", ["blocking", "partial"]), ("fft2d", ["partial-blocks"]),
                                  ("fft2d", ["partial-blocks"]), ("fft3d", ["blocking", "partial"])])
 
-    def test_by_lines_blocks_have_as_many_parts_as_there_are_groups(self):
+    def test_blocks_by_lines_have_as_many_parts_as_groups(self):
         self.script("fft", "blocking,partial-blocks")
         for case in self.bench.fft_cases(self.arguments):
             said = self.bench.command_of(self.arguments, case, "run.json")
@@ -337,7 +337,7 @@ class ResultsTest(unittest.TestCase):
                          [tuple(json.dumps({**key, "seconds": seconds}, sort_keys=True)
                                 for seconds in (1.5, 2.5))])
 
-    def test_what_is_kept_here_is_written_so(self):
+    def test_the_kept_results_are_written_in_this_form(self):
         for path in sorted(HERE.glob("*_results.json")):
             kept = json.loads(path.read_text())
             results = kept.pop("results")

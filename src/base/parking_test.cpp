@@ -125,7 +125,7 @@ TEST(Bell, rung_before_the_wait_is_heard_once) {
   EXPECT_TRUE(bell.was_rung());
 }
 
-TEST(Bell, that_nobody_rings_is_waited_for_no_longer_than_said) {
+TEST(Bell, a_wait_without_a_ring_ends_at_its_limit) {
   Bell bell;
   EXPECT_FALSE(bell.wait(2000));
   bell.ring();

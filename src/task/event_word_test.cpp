@@ -53,7 +53,7 @@ TEST(Event, a_waiter_that_was_taken_back_is_not_let_go) {
   EXPECT_FALSE(event::remove(word, waiters[0]));
 }
 
-TEST(Event, those_by_address_are_taken_out_and_the_others_stay) {
+TEST(Event, waiters_by_address_are_taken_out_and_the_others_stay) {
   EventWord word;
   Outcome outcome;
   Counting waiters[4];

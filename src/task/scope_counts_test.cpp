@@ -24,7 +24,7 @@ struct OldScope : Scope {
 
 constexpr std::uint64_t half = std::uint64_t{1} << 30;  // where the owner checks
 
-TEST(ScopeTest, what_is_finished_is_forgotten_before_a_count_is_full) {
+TEST(ScopeTest, a_scope_subtracts_finished_tasks_before_a_count_is_full) {
   for (const Await what : {Await::children, Await::descendants}) {
     OldScope scope(half - 2);
     for (std::uint32_t task = 1; task <= 3; ++task) {

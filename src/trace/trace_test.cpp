@@ -156,7 +156,7 @@ TEST(Files, may_be_written_while_a_thread_goes_on_recording) {
   std::filesystem::remove_all(directory);
 }
 
-TEST(Files, that_cannot_be_written_are_named) {
+TEST(Files, an_unwritable_file_is_named) {
   const std::string missing =
       write_files("/proc/no/such", {.rank = 7, .ranks = 9, .workers = 1, .policy = ""}, {}, {});
   EXPECT_NE(missing.find("/proc/no/such"), std::string::npos) << missing;

@@ -19,7 +19,7 @@ namespace {
 class AccumulatorTest : public OnRuntime {};
 INSTANTIATE_TEST_SUITE_P(All, AccumulatorTest, testing::ValuesIn(every_policy({1, 2, 8})), name_of);
 
-TEST_P(AccumulatorTest, what_is_put_in_a_phase_is_read_in_the_next_and_no_later) {
+TEST_P(AccumulatorTest, values_put_in_a_phase_are_read_in_the_next_and_no_later) {
   constexpr int tasks = 6;
   for (const Accumulation how :
        {Accumulation::lazy, Accumulation::eager, Accumulation::reproducible}) {
@@ -206,7 +206,7 @@ TEST_P(AccumulatorTest, any_type_and_operation_may_be_reduced) {
   }
 }
 
-TEST_P(AccumulatorTest, what_an_operation_throws_is_thrown_by_put_or_get) {
+TEST_P(AccumulatorTest, put_or_get_throws_the_exception_of_an_operation) {
   struct Throws {
     int operator()(int, int) const { throw std::domain_error("as it should"); }
   };

@@ -190,7 +190,7 @@ TEST_P(DestructorTest, a_promised_value_dies_with_the_last_future_or_as_a_task_b
   expect_closed(rounds);
 }
 
-TEST_P(DestructorTest, what_a_held_task_was_held_by_dies_with_it) {
+TEST_P(DestructorTest, the_event_that_holds_a_task_dies_with_the_task) {
   for (int i = 0; i < rounds; ++i) {
     Promise<Closing> promise;
     (void)task("held").spawn([future = promise.future()] {
@@ -245,7 +245,7 @@ struct Thrown : std::runtime_error {
   std::shared_ptr<Closing> closing;
 };
 
-TEST_P(DestructorTest, what_a_task_threw_may_wait_too) {
+TEST_P(DestructorTest, the_destructor_of_an_exception_may_wait_too) {
   for (int i = 0; i < rounds; ++i) {
     EXPECT_THROW(finish([] {
                    task("throws").launch([] { throw Thrown(std::make_shared<Closing>()); });
@@ -291,7 +291,7 @@ struct Slow {
   bool* gone;
 };
 
-TEST_P(SlowDestructorTest, what_an_event_made_ready_does_not_wait_for_the_results_of_the_dead) {
+TEST_P(SlowDestructorTest, tasks_made_ready_by_an_event_do_not_wait_for_dying_results) {
   Promise<void> event;
   bool gone = false;
   std::thread thread;

@@ -117,7 +117,7 @@ TEST_P(FailureTest, readers_and_those_that_update_inherit_and_pass_it_on) {
   });
 }
 
-TEST_P(FailureTest, who_only_writes_runs_and_clears) {
+TEST_P(FailureTest, a_task_that_only_writes_runs_and_clears_the_failure) {
   int x = 0;
   int y = 0;
   expect("frrfir", [&](Program& program) {
@@ -194,7 +194,7 @@ TEST_P(FailureTest, a_failure_survives_a_wait_and_ends_with_the_finish_that_reth
   EXPECT_TRUE(ran);
 }
 
-TEST_P(FailureTest, what_a_finish_forgets_leaves_what_was_there_before_it) {
+TEST_P(FailureTest, a_finish_keeps_failures_that_are_older_than_it) {
   int x = 0;
   auto load = task("load").out(x).spawn([] { throw Broken(); });
   auto clean_up = task("clean up").inoutset(x).run_after_failure().spawn([] {});
@@ -210,7 +210,7 @@ TEST_P(FailureTest, what_a_finish_forgets_leaves_what_was_there_before_it) {
 }
 
 // Scopes of one loop have one address, and are different scopes.
-TEST_P(FailureTest, what_a_finish_forgets_leaves_what_an_earlier_one_spawned) {
+TEST_P(FailureTest, a_finish_keeps_the_cleanup_of_an_earlier_finish) {
   int x = 0;
   auto load = task("load").out(x).spawn([] { throw Broken(); });
   for (const bool fails : {false, true}) {
@@ -229,7 +229,7 @@ TEST_P(FailureTest, what_a_finish_forgets_leaves_what_an_earlier_one_spawned) {
   EXPECT_THROW(load.get(), Broken);
 }
 
-TEST_P(FailureTest, what_a_finish_spawned_belongs_to_the_finish_around_it_once_it_has_ended) {
+TEST_P(FailureTest, children_of_an_ended_finish_belong_to_the_finish_around_it) {
   for (const bool within : {false, true}) {
     int x = 0;
     auto load = task("load").out(x).spawn([] { throw Broken(); });

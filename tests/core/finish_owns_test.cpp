@@ -36,7 +36,7 @@ TEST_P(FinishOwnsTest, a_finish_waits_for_what_it_owns) {
   }
 }
 
-TEST_P(FinishOwnsTest, what_a_task_hands_over_outlives_the_task) {
+TEST_P(FinishOwnsTest, an_event_that_a_task_hands_over_outlives_the_task) {
   const Promise<void> promise;
   const Promise<void> inner;
   std::atomic<int> ended = 0;

@@ -154,7 +154,7 @@ TEST_P(FutureTest, a_second_set_throws_and_names_the_promise) {
   EXPECT_EQ(promise.future().get(), 1);
 }
 
-TEST_P(FutureTest, of_two_that_set_one_promise_exactly_one_is_refused) {
+TEST_P(FutureTest, exactly_one_of_two_tasks_that_set_one_promise_is_refused) {
   for (int round = 0; round < scaled(200); ++round) {
     Promise<int> promise;
     std::atomic<int> refused = 0;
@@ -658,7 +658,7 @@ TEST_P(FutureChainTest, the_error_of_the_first_goes_through_the_chain) {
   EXPECT_THROW(all.get(), Odd);
 }
 
-TEST_P(FutureChainTest, what_follows_itself_by_many_ways_is_visited_once) {
+TEST_P(FutureChainTest, a_task_reached_by_many_paths_is_visited_once) {
   Promise<void> first;
   Future<void> all = when_all(first.future(), task("part").in(first.future()).spawn([] {}));
   for (int i = 0; i < 100; ++i) {  // 2^100 ways

@@ -93,7 +93,7 @@ TEST_P(HabaneroTest, a_get_before_the_put_names_both_places) {
   EXPECT_EQ(ddf.get(), 1);
 }
 
-TEST_P(HabaneroTest, of_many_that_put_exactly_one_succeeds) {
+TEST_P(HabaneroTest, exactly_one_of_many_puts_succeeds) {
   for (int round = 0; round < scaled(100); ++round) {
     const hc::ddf<int> ddf;
     std::atomic<int> refused = 0;

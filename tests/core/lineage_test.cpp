@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(All, LineageStressTest,
 
 using Entries = std::vector<int>;
 
-TEST_P(LineageOrderTest, what_leads_to_a_send_goes_before_what_was_created_earlier) {
+TEST_P(LineageOrderTest, predecessors_of_a_send_go_before_tasks_created_earlier) {
   Log log;
   int x = 0;
   finish([&] {
@@ -73,7 +73,7 @@ TEST_P(LineageOrderTest, a_future_that_a_task_depends_on_precedes_it) {
   EXPECT_EQ(log.entries(), flows_upward() ? Entries({10, 11, 0, 1}) : Entries({0, 1, 10, 11}));
 }
 
-TEST_P(LineageOrderTest, what_a_send_creates_or_waits_for_follows_it_under_sa_alone) {
+TEST_P(LineageOrderTest, children_and_predecessors_of_a_send_follow_it_under_sa_alone) {
   Log log;
   Future<void> value;
   finish([&] {
@@ -119,7 +119,7 @@ TEST_P(LearningTest, tasks_of_a_kind_that_has_sent_go_first_with_what_precedes_t
   EXPECT_EQ(log.entries(), Entries({0, 10, 11, 1, 10, 11, 0, 1}));
 }
 
-TEST_P(LearningTest, what_is_marked_and_never_sends_goes_by_creation_once_it_has_been_tried) {
+TEST_P(LearningTest, a_marked_task_that_never_sends_goes_by_creation_after_a_trial) {
   Log log;
   int x = 0;
   const auto iterate = [&] {
@@ -133,7 +133,7 @@ TEST_P(LearningTest, what_is_marked_and_never_sends_goes_by_creation_once_it_has
   EXPECT_EQ(log.entries(), Entries({0, 10, 11, 1, 0, 1, 10, 11}));
 }
 
-TEST_P(LearningTest, what_a_task_teaches_reaches_those_created_before_it_ran) {
+TEST_P(LearningTest, a_task_that_sends_raises_tasks_created_before_it_ran) {
   Log log;
   int x = 0;
   finish([&] {
@@ -150,7 +150,7 @@ TEST_P(LearningTest, what_a_task_teaches_reaches_those_created_before_it_ran) {
 }
 
 // A rank that waits for its first message has nothing to run, so its creator goes on.
-TEST_P(LearningTest, what_a_task_teaches_reaches_those_created_thousands_before) {
+TEST_P(LearningTest, a_task_that_sends_raises_tasks_created_thousands_before) {
   Log log;
   Promise<void> message("message");
   const Future<void> arrived = message.future();
@@ -307,7 +307,7 @@ TEST_P(PathTest, a_message_is_told_the_longest_path_that_it_has_opened) {
 class ControlTest : public OnRuntime {};
 INSTANTIATE_TEST_SUITE_P(OneWorker, ControlTest, testing::ValuesIn(setups({1}, {"sa"})), name_of);
 
-TEST_P(ControlTest, what_precedes_a_joint_future_precedes_who_depends_on_it) {
+TEST_P(ControlTest, predecessors_of_a_joint_future_precede_its_dependents) {
   Log log;
   finish([&] {
     for (int i = 0; i < 2; ++i) task("other").launch([&log, i] { log.add(i); });
@@ -321,7 +321,7 @@ TEST_P(ControlTest, what_precedes_a_joint_future_precedes_who_depends_on_it) {
   EXPECT_EQ(log.entries(), Entries({10, 11, 12, 0, 1}));
 }
 
-TEST_P(ControlTest, what_a_completion_waits_for_goes_first_when_a_send_depends_on_it) {
+TEST_P(ControlTest, the_event_of_a_held_task_goes_first_when_a_send_depends_on_the_task) {
   Log log;
   int x = 0;
   finish([&] {

@@ -82,7 +82,7 @@ TEST_P(ParallelTest, a_grain_of_ones_own_gives_the_same_bits_for_any_number_of_w
   EXPECT_EQ(imbrex::reduce(values, {.grain = 16}, 0.0, std::plus()), expected);
 }
 
-TEST_P(ParallelTest, what_a_body_throws_arrives_and_other_parts_go_on) {
+TEST_P(ParallelTest, an_exception_of_a_body_arrives_and_other_parts_go_on) {
   std::atomic<int> turns = 0;
   const auto wrong = [&](const int i) {
     ++turns;

@@ -228,7 +228,7 @@ TEST_P(PhaserTest, a_bounded_producer_waits_for_the_slowest_consumer) {
   EXPECT_LE(most, ahead + 1);  // the consumer may have waited and not yet counted
 }
 
-TEST_P(PhaserTest, those_who_wait_go_on_when_no_signaller_is_left) {
+TEST_P(PhaserTest, waiters_go_on_when_no_signaller_is_left) {
   int waits = 0;
   finish([&] {
     Phaser step(signal_wait);
@@ -332,7 +332,7 @@ TEST_P(PhaserTest, the_function_runs_too_if_the_last_to_come_leaves) {
   EXPECT_EQ(runs, 1);
 }
 
-TEST_P(PhaserTest, what_the_function_throws_is_thrown_where_it_ran_and_the_others_go_on) {
+TEST_P(PhaserTest, an_exception_of_the_function_is_thrown_where_it_ran_and_the_others_go_on) {
   std::atomic<int> went_on{0};
   EXPECT_THROW(finish([&] {
     Phaser step(single);

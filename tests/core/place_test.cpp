@@ -177,7 +177,7 @@ TEST_P(PlaceTest, tied_urgent_and_deferred_tasks_stay_there_too) {
   EXPECT_EQ(ran.load(), scaled(120));
 }
 
-TEST_P(PlaceTest, what_a_task_throws_at_a_place_arrives) {
+TEST_P(PlaceTest, an_exception_of_a_task_at_a_place_arrives) {
   auto failing = task("wrong").at(place(1)).spawn([]() -> int { throw std::runtime_error("no"); });
   EXPECT_THROW((void)failing.get(), std::runtime_error);
   EXPECT_THROW(finish([] {
@@ -329,7 +329,7 @@ TEST(DivisionTest, malformed_lists_are_named) {
   }
 }
 
-TEST(DivisionTest, one_for_each_part_of_the_machine) {
+TEST(DivisionTest, each_part_of_the_machine_is_a_place) {
   struct Case {
     const char* places;
     int workers, count;

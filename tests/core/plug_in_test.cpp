@@ -240,7 +240,7 @@ TEST_P(PlugInTest, main_is_the_last_task_when_all_others_have_ended_and_no_callb
   std::thread([] { EXPECT_FALSE(detail::in_main()); }).join();
 }
 
-TEST_P(PlugInTest, what_cannot_run_in_a_callback_is_refused_with_the_call) {
+TEST_P(PlugInTest, calls_that_cannot_run_in_a_callback_are_refused_by_name) {
   Promise<void> never;
   Promise<int> later;
   const Future<int> value = later.future();

@@ -127,7 +127,7 @@ TEST_P(PollTest, one_idle_worker_polls_and_the_others_sleep) {
 
 // What completes is seen by the next poll, and that comes at once: between two polls the worker
 // looks for tasks once, and does nothing else.
-TEST_P(PollTest, what_completes_while_a_worker_idles_is_seen_without_a_pause) {
+TEST_P(PollTest, an_idle_worker_sees_a_completion_without_a_pause) {
   Polled polled(std::chrono::nanoseconds(100));
   Promise<void> arrived;
   std::thread sender([&] {
@@ -184,7 +184,7 @@ TEST_P(OneWorkerTest, a_busy_worker_polls_for_two_percent_of_its_time) {
 }
 
 // Methodology: without the notice the next poll would be due after 50 times its cost, 10 ms.
-TEST_P(OneWorkerTest, what_has_been_noticed_is_polled_for_right_after_the_task) {
+TEST_P(OneWorkerTest, the_worker_polls_right_after_a_task_that_notices_a_completion) {
   Polled polled(std::chrono::microseconds(200));
   finish([&] {  // it learns the cost
     for (int i = 0; i < 200; ++i) task("notices").launch([&] { polled.noticed.store(true); });

@@ -39,7 +39,7 @@ TEST_P(ReleaseTest, an_access_ends_at_its_event_and_not_with_the_task) {
   thread.join();
 }
 
-TEST_P(ReleaseTest, who_waits_before_and_after_the_end_of_the_task_is_let_go_once) {
+TEST_P(ReleaseTest, waiters_before_and_after_the_end_of_the_task_resume_once) {
   for (int round = 0; round < scaled(200); ++round) {
     Promise<void> arrived;
     int buffer = 0;
@@ -156,7 +156,7 @@ TEST_P(ReleaseTest, ranges_and_mutexes_are_held_as_well) {
   EXPECT_EQ(neighbour.get(), 1);
 }
 
-TEST_P(ReleaseTest, what_the_event_failed_by_is_inherited_and_thrown_by_finish) {
+TEST_P(ReleaseTest, dependents_inherit_the_failure_of_the_event_and_finish_throws_it) {
   Promise<void> message;
   int buffer = 0, other = 0;
   const auto run = [&] {
@@ -194,7 +194,7 @@ TEST_P(ReleaseTest, a_body_that_throws_fails_what_is_held) {
   EXPECT_THROW(run(), std::runtime_error);
 }
 
-TEST_P(ReleaseTest, what_cannot_be_held_is_refused) {
+TEST_P(ReleaseTest, an_access_that_cannot_be_held_is_refused) {
   Promise<void> event;
   int declared = 0, not_declared = 0, released = 0;
   task("holder").out(declared, released).spawn([&] {

@@ -400,7 +400,7 @@ TEST_P(TaskTest, statistics_may_be_asked_while_tasks_come_and_go) {
 
 // Workers leave alone what its creator will soon run itself, and are the slower to take more where
 // tasks were too short to be worth it; but they take it.
-TEST_P(TaskTest, what_a_busy_task_has_spawned_is_run_by_another_worker) {
+TEST_P(TaskTest, another_worker_runs_the_children_of_a_busy_task) {
   if (GetParam().workers == 1 || GetParam().policy == std::string_view("seeded:2026")) {
     return;  // one worker runs at a time
   }

@@ -249,7 +249,7 @@ TEST_P(TriggerTest, several_progress_functions_of_nested_scopes_run_side_by_side
   EXPECT_GT(outer_calls.load(), 0);
 }
 
-TEST_P(TriggerTest, what_a_progress_function_throws_comes_out_of_finish_and_its_tasks_do_not_run) {
+TEST_P(TriggerTest, finish_rethrows_the_error_of_a_progress_function_and_its_tasks_do_not_run) {
   std::atomic<int> ran{0};
   struct Broken {};
   EXPECT_THROW(finish([&] {

@@ -104,7 +104,7 @@ TEST_P(ValueTest, a_value_is_moved_out_once) {
   EXPECT_TRUE(has(error_of([&] { (void)std::move(text).get(); }), {"\"text\"", "moved out"}));
 }
 
-TEST_P(ValueTest, what_a_move_has_left_is_read_by_nobody) {
+TEST_P(ValueTest, a_value_that_was_moved_out_cannot_be_read) {
   auto text = task("text").spawn([] { return std::string(100, 'x'); });
   const Future<std::string>& named = text;
   EXPECT_EQ(named.get().size(), 100u);

@@ -142,7 +142,7 @@ TEST(SpaceFuzz, loops_that_leave_out_what_does_not_concern_a_rank_do_too) {
   });
 }
 
-TEST(SpaceFuzz, what_needs_a_failed_task_has_failed_and_the_rest_is_right) {
+TEST(SpaceFuzz, dependents_of_a_failed_task_fail_and_the_rest_is_right) {
   each_seed([](const unsigned seed) {
     return Plan{.trimmed = seed % 5 == 0,
                 .moves = seed % 3 != 0,

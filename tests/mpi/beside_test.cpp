@@ -41,7 +41,7 @@ TEST(Probes, find_what_no_earlier_receive_gets) {
   EXPECT_EQ(flag, 0);
 }
 
-TEST(Probes, that_wait_in_tasks_are_woken_in_any_number) {
+TEST(Probes, any_number_of_probes_in_tasks_are_woken) {
   const Ring ring;
   constexpr int count = 60;
   const Bustle bustle;
@@ -343,7 +343,7 @@ TEST(WhenArrived, takes_its_place_among_receives) {
   EXPECT_THROW(second.get().receive(&middle, 1, MPI_INT), Error);
 }
 
-TEST(WhenArrived, of_no_process_is_ready_at_once) {
+TEST(WhenArrived, proc_null_is_ready_at_once) {
   const Ring ring;
   auto message = when_arrived(MPI_PROC_NULL, 1, ring.comm);
   EXPECT_TRUE(message.ready());

@@ -223,7 +223,7 @@ void throw_something(int, int, const MPI_Status*, void* argument) {
   throw Error("no use");
 }
 
-TEST(Continue, what_a_continuation_throws_is_named_and_harms_nobody) {
+TEST(Continue, an_exception_of_a_continuation_is_named_and_harms_no_other) {
   std::atomic<int> called{0};
   MPI_Request none = MPI_REQUEST_NULL;
   testing::internal::CaptureStderr();

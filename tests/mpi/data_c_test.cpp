@@ -114,7 +114,7 @@ TEST_F(DataInC, a_body_that_fails_is_told_on_all_ranks) {
   EXPECT_EQ(imbrex_space_finish(space_), IMBREX_SUCCESS);
 }
 
-TEST_F(DataInC, what_is_wrong_is_refused) {
+TEST_F(DataInC, wrong_arguments_are_refused) {
   const imbrex_data_t data = make(0);
   const imbrex_data_t none = make(-1);
   EXPECT_EQ(imbrex_data_owner(none), -1);

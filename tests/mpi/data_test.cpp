@@ -56,7 +56,7 @@ TEST(DataWithOwners, views_come_in_the_order_in_which_data_are_named) {
   space.finish();
 }
 
-TEST(DataWithOwners, what_all_ranks_read_is_sent_as_one_broadcast) {
+TEST(DataWithOwners, a_datum_that_all_ranks_read_is_sent_as_one_broadcast) {
   const Ring ring;
   Space space(ring.comm, {.window = 0});
   const auto source = space.data<double>(0, 100000);

@@ -333,7 +333,7 @@ class Handlers : public Errors {
   MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
 };
 
-TEST_F(Handlers, one_is_called_once_for_a_suspended_task_with_its_communicator) {
+TEST_F(Handlers, a_handler_is_called_once_for_a_suspended_task_with_its_communicator) {
   const Bustle bustle;
   auto code = task("receive").spawn([this] {
     int value = 0;
@@ -362,7 +362,7 @@ TEST_F(Handlers, each_of_many_failures_calls_it) {
   EXPECT_EQ(handled.calls.load(), tasks);
 }
 
-TEST_F(Handlers, that_of_its_communicator_is_called_for_wait_whose_receive_failed) {
+TEST_F(Handlers, the_communicators_handler_is_called_when_wait_gets_a_failed_receive) {
   MPI_Request request;
   int value = 0;
   MPI_Irecv(&value, 1, MPI_INT, ring_.previous(), 1, ring_.comm, &request);
@@ -375,7 +375,7 @@ TEST_F(Handlers, that_of_its_communicator_is_called_for_wait_whose_receive_faile
   EXPECT_EQ(handled.comm.load(), ring_.comm);
 }
 
-TEST_F(Handlers, that_of_its_communicator_is_called_for_test_whose_receive_failed) {
+TEST_F(Handlers, the_communicators_handler_is_called_when_test_gets_a_failed_receive) {
   MPI_Request request;
   int value = 0;
   MPI_Irecv(&value, 1, MPI_INT, ring_.previous(), 1, ring_.comm, &request);
@@ -419,7 +419,7 @@ void wait_for_some(MPI_Request requests[2]) {
   EXPECT_EQ(indices[0], 1);
 }
 
-TEST_F(Handlers, those_that_are_called_for_waits_for_many_in_tasks_are_those_that_mpi_calls) {
+TEST_F(Handlers, waits_for_many_in_tasks_call_the_handlers_that_mpi_calls) {
   set_for_all(handler_);
   const auto told_by = [this](WaitForMany wait, bool in_task) {
     handled.calls.store(0);
@@ -449,7 +449,7 @@ TEST_F(Handlers, those_that_are_called_for_waits_for_many_in_tasks_are_those_tha
   }
 }
 
-TEST_F(Handlers, one_is_called_once_for_sendrecv_in_a_task_and_elsewhere) {
+TEST_F(Handlers, a_handler_is_called_once_for_sendrecv_in_a_task_and_elsewhere) {
   const auto exchange = [this] {
     const int values[2] = {1, 2};
     int value = 0;
@@ -475,7 +475,7 @@ void receive_in_handler(MPI_Comm*, int*, ...) {
   handler_received.store(value);
 }
 
-TEST_F(Handlers, one_may_call_blocking_mpi) {
+TEST_F(Handlers, a_handler_may_call_blocking_mpi) {
   ring_of_handler = &ring_;
   handler_received.store(0);
   MPI_Errhandler handler;

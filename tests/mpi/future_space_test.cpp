@@ -94,7 +94,7 @@ TEST(FutureSpaces, values_have_any_size) {
 struct Block {
   double values[4096];
 };
-TEST(FutureSpaces, what_has_one_size_and_is_long_lands_where_it_stays) {
+TEST(FutureSpaces, a_long_value_of_one_size_lands_where_it_stays) {
   const Ring ring;
   FutureSpace<Block> blocks(ring.comm, cyclic(ring, "blocks"));
   const auto mine = static_cast<std::uint64_t>(ring.next());  // at another's home
@@ -224,7 +224,7 @@ void read_what_refuses(const Refuses& value, const std::string& text) {
   if (ring.rank > 1) expect_error();
   space.close();
 }
-TEST(FutureSpaces, what_save_throws_comes_to_the_readers) {
+TEST(FutureSpaces, an_exception_of_save_reaches_the_readers) {
   const std::string text = "this one stays here";
   read_what_refuses({.values = {1}}, text);
   read_what_refuses({.values = {}}, "an exception that is no std::exception");

@@ -101,7 +101,7 @@ class HandlersTest : public testing::Test {
 
 // ---- collectives that fail ---------------------------------------------------------------------
 
-TEST_F(HandlersTest, that_of_its_communicator_is_called_once_for_a_collective_that_fails) {
+TEST_F(HandlersTest, the_communicators_handler_is_called_once_for_a_failed_collective) {
   set_for_world(handler_);
   in_each_place(handler_, [this](MPI_Comm comm) {
     const int code = broadcast(comm);
@@ -118,7 +118,7 @@ TEST_F(HandlersTest, a_collective_that_fails_ends_nothing_where_errors_are_retur
   });
 }
 
-TEST_F(HandlersTest, that_of_a_communicator_is_called_though_others_return_their_errors) {
+TEST_F(HandlersTest, a_communicators_handler_is_called_though_others_return_errors) {
   set_for_world(MPI_ERRORS_RETURN);
   in_each_place(handler_, [this](MPI_Comm comm) {
     EXPECT_EQ(broadcast(comm) != MPI_SUCCESS, fails_here());
@@ -126,7 +126,7 @@ TEST_F(HandlersTest, that_of_a_communicator_is_called_though_others_return_their
   });
 }
 
-TEST_F(HandlersTest, what_one_throws_leaves_a_collective) {
+TEST_F(HandlersTest, an_exception_of_a_handler_leaves_a_collective) {
   set_for_world(handler_);
   in_each_place(handler_, [this](MPI_Comm comm) {
     told.throws.store(true);
@@ -205,7 +205,7 @@ const Named collectives[] = {
      }},
 };
 
-TEST_F(HandlersTest, that_of_its_communicator_is_called_for_collectives_of_all_kinds) {
+TEST_F(HandlersTest, the_communicators_handler_is_called_for_all_collectives) {
   set_for_world(handler_);
   for (const Named& it : collectives) {
     SCOPED_TRACE(it.name);
@@ -222,7 +222,7 @@ TEST_F(HandlersTest, that_of_its_communicator_is_called_for_collectives_of_all_k
 #endif
 
 // A request that the program has made belongs to the wait: as with the MPI alone, and once.
-TEST_F(HandlersTest, one_is_called_once_for_a_collective_whose_request_is_the_programs) {
+TEST_F(HandlersTest, a_handler_is_called_once_for_a_collective_with_the_programs_request) {
   set_for_world(handler_);
   in_each_place(handler_, [this](MPI_Comm comm) {
     std::array<int, too_many> data{};
@@ -279,14 +279,14 @@ void expect_once(MPI_Comm comm, const F& hand_over) {
   expect_nothing_more(comm);
 }
 
-TEST_F(HandlersTest, one_is_called_by_when_and_in_no_later_call) {
+TEST_F(HandlersTest, a_handler_is_called_by_when_and_in_no_later_call) {
   const auto hand_over = [](MPI_Request& request) { (void)when(request).get(); };
   in_each_place(handler_, [&](MPI_Comm comm) { expect_once<MpiError>(comm, hand_over); });
   told.throws.store(true);
   in_each_place(handler_, [&](MPI_Comm comm) { expect_once<Refused>(comm, hand_over); });
 }
 
-TEST_F(HandlersTest, one_is_called_by_release_after_and_in_no_later_call) {
+TEST_F(HandlersTest, a_handler_is_called_by_release_after_and_in_no_later_call) {
   const auto hand_over = [](MPI_Request& request) {
     finish([&] { task("releases").launch([&] { release_after(request); }); });
   };
@@ -295,7 +295,7 @@ TEST_F(HandlersTest, one_is_called_by_release_after_and_in_no_later_call) {
   in_each_place(handler_, [&](MPI_Comm comm) { expect_once<Refused>(comm, hand_over); });
 }
 
-TEST_F(HandlersTest, one_is_called_by_finish_owns_and_await_and_in_no_later_call) {
+TEST_F(HandlersTest, a_handler_is_called_by_finish_owns_and_await_and_in_no_later_call) {
   const auto own = [](MPI_Request& request) { finish([&] { finish_owns(request); }); };
   in_each_place(handler_, [&](MPI_Comm comm) { expect_once<MpiError>(comm, own); });
   const auto wait = [](MPI_Request& request) { (void)await(request); };

@@ -20,7 +20,7 @@ int one() { return 1; }
 
 constexpr const char* why = " while messages between ranks are not open: call imbrex::open_m";
 
-TEST(NoMessagesTest, what_needs_them_says_so) {
+TEST(NoMessagesTest, functions_that_need_messages_say_so) {
   const FutureSpaceOptions options{.home = [](std::uint64_t) { return 0; }, .name = "places"};
   EXPECT_SAYS(thrown_by([&] { const FutureSpace<int> space(MPI_COMM_WORLD, options); }),
               std::string("\"places\"") + why);

@@ -247,7 +247,7 @@ TEST(Ordered, rank_zero_may_be_far_ahead) {
 
 // Spawned in one order on all ranks; the access is free for the next task as soon as the
 // collectives have been started: all of them wait until the last task runs.
-TEST(Ordered, as_spawned_releases_the_access_when_all_have_been_started) {
+TEST(Ordered, the_order_as_spawned_releases_its_access_when_all_have_started) {
   const Ring ring;
   constexpr int count = 8;
   int turn = 0;
@@ -284,7 +284,7 @@ TEST(Ordered, as_spawned_releases_the_access_when_all_have_been_started) {
   });
 }
 
-TEST(Ordered, as_spawned_needs_the_access) {
+TEST(Ordered, the_order_as_spawned_needs_its_access) {
   const Ring ring;
   MPI_Comm_set_errhandler(ring.comm, MPI_ERRORS_RETURN);
   int turn = 0;

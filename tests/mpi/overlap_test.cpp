@@ -71,10 +71,10 @@ void exchange(int tasks) {
   EXPECT_EQ(in, expected);
 }
 
-TEST(Exchange, of_8_receives_and_then_8_sends_completes) { exchange(8); }
-TEST(Exchange, of_5000_receives_and_then_5000_sends_completes) { exchange(5000); }
+TEST(Exchange, eight_receives_then_eight_sends_complete) { exchange(8); }
+TEST(Exchange, many_receives_then_many_sends_complete) { exchange(5000); }
 
-TEST(Collectives, of_many_tasks_on_communicators_of_their_own_run_together) {
+TEST(Collectives, many_tasks_run_collectives_on_communicators_of_their_own) {
   constexpr int tasks = 12;
   constexpr int rounds = 10;
   std::vector<MPI_Comm> comms(tasks);
@@ -131,7 +131,7 @@ bool is_mpich_4() {
   return version.starts_with("MPICH Version") && version.compare(digit, 2, "4.") == 0;
 }
 
-TEST(Threads, that_imbrex_does_not_know_call_mpi_as_without_it) {
+TEST(Threads, unknown_threads_call_mpi_as_without_imbrex) {
   if (is_mpich_4()) GTEST_SKIP() << "MPICH 4 starves all other threads while one blocks";
   const Ring ring;
   constexpr int rounds = 200;

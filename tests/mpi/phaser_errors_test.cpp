@@ -66,7 +66,7 @@ TEST(PhaserErrors, reach_every_task) {
   }
 }
 
-TEST(PhaserErrors, of_one_rank_reach_the_others) {
+TEST(PhaserErrors, errors_of_one_rank_reach_the_others) {
   const Ring ring;
   std::string told;
   finish([&] {

@@ -206,7 +206,7 @@ TEST(MpiPhaser, a_function_of_single_runs_on_each_rank_when_all_have_signalled) 
   EXPECT_EQ(runs.load(), 20);
 }
 
-TEST(MpiPhaser, what_a_function_of_single_throws_is_thrown_there_and_others_go_on) {
+TEST(MpiPhaser, an_exception_of_single_is_thrown_where_it_ran_and_others_go_on) {
   const Ring ring;
   std::atomic<int> thrown{0};
   finish([&] {
@@ -277,7 +277,7 @@ struct Widen {
   }
 };
 
-TEST(MpiAccumulator, of_every_operation_and_kind) {
+TEST(MpiAccumulator, every_operation_and_kind_gives_the_right_value) {
   const Ring ring;
   const int size = ring.size;
   for (const Accumulation how :
@@ -364,7 +364,7 @@ TEST(MpiAccumulator, an_operation_that_throws_is_an_error_on_every_rank) {
   });
 }
 
-TEST(MpiAccumulator, of_a_type_that_cannot_be_sent_is_refused) {
+TEST(MpiAccumulator, a_type_that_cannot_be_sent_is_refused) {
   const Ring ring;
   finish([&] {
     const MpiPhaser step(ring.comm, signal_wait);
@@ -376,7 +376,7 @@ TEST(MpiAccumulator, of_a_type_that_cannot_be_sent_is_refused) {
   });
 }
 
-TEST(MpiAccumulator, that_not_all_ranks_have_is_an_error_on_all) {
+TEST(MpiAccumulator, an_accumulator_of_some_ranks_is_an_error_on_all) {
   const Ring ring;
   if (ring.size == 1) GTEST_SKIP();
   std::atomic<int> errors{0};
@@ -481,7 +481,7 @@ TEST(MpiPhaser, a_rank_may_have_no_task_at_all) {
   finish([&] { const MpiPhaser nobody_uses_it(ring.comm, signal_wait); });
 }
 
-TEST(MpiPhaser, that_is_slow_is_no_error) {  // the others ask meanwhile whether it has left
+TEST(MpiPhaser, a_slow_rank_is_no_error) {  // the others ask meanwhile whether it has left
   const Ring ring;
   finish([&] {
     const MpiPhaser step(ring.comm, signal_wait);
@@ -523,7 +523,7 @@ TEST(MpiPhaser, three_hundred_after_each_other) {
   }
 }
 
-TEST(MpiPhaser, of_many_communicators) {
+TEST(MpiPhaser, many_communicators_have_one_each) {
   const Ring ring;
   for (int i = 0; i < 60; ++i) {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -537,7 +537,7 @@ TEST(MpiPhaser, of_many_communicators) {
   }
 }
 
-TEST(MpiPhaser, of_keys_are_made_by_tasks_in_any_order) {
+TEST(MpiPhaser, tasks_make_phasers_of_keys_in_any_order) {
   const Ring ring;
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_dup(ring.comm, &comm);

@@ -38,7 +38,7 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-TEST(Mode, that_runs_is_the_one_asked_for_or_says_why_not) {
+TEST(Mode, the_running_mode_is_the_requested_one_or_says_why_not) {
   const char* const option = std::getenv("IMBREX_PROGRESS");
   const ProgressReport report = progress_report();
   EXPECT_EQ(report.asked, option == nullptr ? "auto" : option);
@@ -260,7 +260,7 @@ TEST(Callbacks, notice_completions_inside_any_call_of_mpi) {
   EXPECT_EQ(value, ring.rank);
 }
 
-TEST(Thread, of_the_modes_that_have_one_polls) {
+TEST(Thread, a_progress_thread_polls) {
   const Ring ring;
   if (is_one_of(running_mode(), {"poll", "callback", "auto"})) GTEST_SKIP() << "no such mode";
   EXPECT_GT(progress_report().polls, 0u);
@@ -397,7 +397,7 @@ TEST_F(OneThread, refuses_calls_without_a_twin_on_other_threads) {
 
 // The program's own thread waits in a task's manner, since it has opened a scope; all workers but a
 // busy one sleep by then, or there is no other.
-TEST(Threads, that_wait_as_tasks_are_served_though_no_worker_is_awake) {
+TEST(Threads, threads_that_wait_as_tasks_are_served_though_no_worker_is_awake) {
   const Ring ring;
   if (ring.rank == 0) {
     std::atomic<bool> done{false};
@@ -424,7 +424,7 @@ TEST(Threads, that_wait_as_tasks_are_served_though_no_worker_is_awake) {
 
 // What a thread does in MPI may complete what tasks wait for; its own calls stay as they were, and
 // need nobody else. The only worker is kept by join().
-TEST(Threads, that_complete_what_tasks_wait_for_stay_unknown) {
+TEST(Threads, threads_that_complete_requests_of_tasks_stay_unknown) {
   const Ring ring;
   MPI_Comm other;  // the threads'
   MPI_Comm_dup(ring.comm, &other);

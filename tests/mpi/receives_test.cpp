@@ -229,7 +229,7 @@ TEST(Communicators, can_be_freed_while_a_receive_is_open) {
   for (int i = 0; i < 40; ++i) EXPECT_EQ(in[i], i);
 }
 
-TEST(Communicators, that_assert_no_wildcards_later_go_back_to_mpi) {
+TEST(Communicators, go_back_to_mpi_when_they_assert_no_wildcards_later) {
   const Ring ring;
   std::vector<int> in(60, -1);
   std::vector<MPI_Request> requests;
@@ -305,7 +305,7 @@ TEST(Datatypes, keep_their_attributes_to_themselves) {
   MPI_Type_free_keyval(&key);
 }
 
-TEST(Lengths, of_all_protocols_arrive_whole) {
+TEST(Lengths, messages_of_all_protocols_arrive_whole) {
   const Ring ring;
   const Crowd crowd(ring);
   std::vector<std::vector<int>> in;
@@ -368,7 +368,7 @@ TEST(Truncation, reaches_the_wait_and_its_handler_once_and_harms_no_other) {
   MPI_Errhandler_free(&handler);
 }
 
-TEST(Arguments, that_are_wrong_are_refused_at_once) {
+TEST(Arguments, wrong_arguments_are_refused_at_once) {
   const Ring ring;
   MPI_Comm_set_errhandler(ring.comm, MPI_ERRORS_RETURN);
   const Crowd crowd(ring);

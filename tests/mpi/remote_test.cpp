@@ -72,7 +72,7 @@ TEST(RemoteCalls, a_finish_waits_for_those_that_return_nothing) {
   EXPECT_EQ(marks.load(), 100);
 }
 
-TEST(RemoteCalls, what_they_throw_arrives_with_the_rank) {
+TEST(RemoteCalls, an_exception_arrives_with_the_rank) {
   const Ring ring;
   try {
     (void)call(ring.comm, ring.next(), refuse, 7).get();
@@ -109,7 +109,7 @@ TEST(RemoteCalls, go_to_the_ranks_of_a_communicator) {
 }
 
 // More of them wait there than a creator may run ahead.
-TEST(RemoteCalls, of_many_none_is_lost) {
+TEST(RemoteCalls, many_calls_all_arrive) {
   const Ring ring;
   constexpr int calls = 5000 / IMBREX_TEST_SCALE;
   marks = 0;
@@ -154,7 +154,7 @@ void hop(const int left) {
   if (left > 1) (void)call((own_rank() + 1) % size, hop, left - 1);
 }
 
-TEST(RemoteCalls, that_nobody_waits_for_end_in_MPI_Finalize) {
+TEST(RemoteCalls, calls_without_a_waiter_end_in_MPI_Finalize) {
   const Ring ring;
   constexpr int rounds = 100;
   hops.expected = rounds * ring.size;

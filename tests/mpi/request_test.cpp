@@ -29,7 +29,7 @@ TEST(Await, suspends_until_the_request_is_complete) {
   EXPECT_EQ(request, MPI_REQUEST_NULL);
 }
 
-TEST(Await, of_a_null_request_returns_an_empty_status) {
+TEST(Await, a_null_request_returns_an_empty_status) {
   MPI_Request request = MPI_REQUEST_NULL;
   EXPECT_EQ(await(request).MPI_SOURCE, MPI_ANY_SOURCE);
 }
@@ -195,7 +195,7 @@ TEST(When, gives_a_future_that_tasks_can_depend_on) {
   taskwait();
 }
 
-TEST(When, of_many_requests_completes_with_all) {
+TEST(When, many_requests_complete_with_the_last) {
   const Ring ring;
   constexpr int count = 100;
   std::vector<int> values(count, -1);
@@ -288,7 +288,7 @@ TEST(Cancel, ends_receives_that_nobody_sends_to_and_leaves_others_alone) {
   EXPECT_THROW(cancel(Future<MPI_Status>()), Error);
 }
 
-TEST(When, of_a_null_request_is_ready) {
+TEST(When, a_null_request_is_ready) {
   MPI_Request request = MPI_REQUEST_NULL;
   auto status = when(request);
   EXPECT_TRUE(status.ready());

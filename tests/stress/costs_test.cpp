@@ -89,7 +89,7 @@ TEST(Costs, an_access_costs_the_same_however_many_its_task_has) {
   }
 }
 
-TEST(Costs, who_waits_for_a_foreign_thread_is_looked_at_for_little_time) {
+TEST(Costs, tasks_that_wait_for_a_foreign_thread_cost_its_check_little_time) {
   if (sanitized) GTEST_SKIP() << "a sanitizer has costs of its own";
   for (const bool behind_one : {false, true}) {
     RuntimeOptions made = config(1, "");

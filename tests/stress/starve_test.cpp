@@ -123,7 +123,7 @@ class StarveTest : public testing::TestWithParam<Setup> {
   int window_ = -1;
 };
 
-TEST_P(StarveTest, what_a_foreign_thread_makes_ready_passes_a_backlog) {
+TEST_P(StarveTest, a_task_made_ready_by_a_foreign_thread_passes_a_backlog) {
   window_ = 0;  // nobody gives way before the backlog is there
   for (const Waits waits : all_waits()) {
     expect_soon("a backlog", waits, [](Crowd& crowd) {
@@ -145,7 +145,7 @@ void spawn_one_after_another(Crowd& crowd) {
   });
 }
 
-TEST_P(StarveTest, what_a_foreign_thread_makes_ready_passes_what_keeps_spawning) {
+TEST_P(StarveTest, a_task_made_ready_by_a_foreign_thread_passes_endless_spawning) {
   const struct {
     const char* name;
     std::function<void(Crowd&)> run;
@@ -190,7 +190,7 @@ TEST_P(StarveTest, what_a_foreign_thread_makes_ready_passes_what_keeps_spawning)
   }
 }
 
-TEST_P(StarveTest, what_a_foreign_thread_makes_ready_passes_a_recursion) {
+TEST_P(StarveTest, a_task_made_ready_by_a_foreign_thread_passes_a_recursion) {
   for (const Waits waits : all_waits()) {
     expect_soon("a recursion", waits, [](Crowd& crowd) {
       const std::function<void(int)> branch = [&](const int depth) {
@@ -209,7 +209,7 @@ TEST_P(StarveTest, what_a_foreign_thread_makes_ready_passes_a_recursion) {
 
 // Methodology: the others go on until it has had its turns, or for longer than any system takes to
 // give each worker's thread a processor.
-TEST_P(StarveTest, who_gives_way_goes_on_though_others_keep_spawning) {
+TEST_P(StarveTest, a_spawner_that_gives_way_resumes_though_others_keep_spawning) {
   const Runtime runtime(config(GetParam().workers, GetParam().policy));
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   std::atomic<bool> done{false};

@@ -112,7 +112,7 @@ TEST_P(StormTest, threads_of_the_program_fire_while_tasks_wait) {
   EXPECT_EQ(woken.load(), tasks);
 }
 
-TEST_P(StormTest, of_two_threads_that_race_for_a_when_any_one_wins) {
+TEST_P(StormTest, when_any_takes_one_of_two_racing_threads) {
   const int rounds = count_for(GetParam(), 2000);
   for (int round = 0; round < rounds; round += 100) {
     const int batch = std::min(100, rounds - round);

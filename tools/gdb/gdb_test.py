@@ -119,7 +119,7 @@ class Gdb(unittest.TestCase):
         for text, error in self.both(f"imbrex stack {self.task_id('main')}"):
             self.assertRegex(text, r"#\d+ .*\bmain \(\)", error)
 
-    def test_what_has_no_stack_is_refused(self):
+    def test_an_object_without_a_stack_is_refused(self):
         for name, words in (("depends on it", "has no stack: not started"),
                             ("runs", "is not suspended")):
             for _, error in self.both(f"imbrex stack {self.task_id(name)}"):

@@ -156,7 +156,7 @@ class Tables(ReportTest):
         self.assertEqual(worst[2], ["send", "0", "2", "1 ms", "500 us", "s.cpp:2"])
         self.assertEqual(len(worst), 3)
 
-    def test_what_ran_instead_is_blamed_while_a_ready_task_waits(self):
+    def test_the_task_that_ran_instead_is_blamed_while_a_ready_task_waits(self):
         zero, one = self.writer(rank=0, ranks=2), self.writer(rank=1, ranks=2)
         send, other = zero.name("send"), zero.name("other")
         zero.create(0, 0, 1, send)
@@ -455,7 +455,7 @@ class Parts(ReportTest):
         rank.write()
         return self.report("--write", "none", whole=False)
 
-    def test_what_lies_before_the_first_task_and_after_the_last_is_left_out(self):
+    def test_time_before_the_first_task_and_after_the_last_is_left_out(self):
         self.assertIn("\n60 ms of 100 ms, between the first task and the last: without 20 ms "
                       "before and 20 ms after (--whole: all)\n", self.phases((20, 40), (40, 80)))
         self.assertNotIn("of 100 ms", self.report("--write", "none"))
@@ -654,7 +654,7 @@ class Outputs(ReportTest):
 
 
 class Speed(unittest.TestCase):
-    def test_what_a_worker_did_at_a_time_is_found_without_a_look_at_all_before(self):
+    def test_the_state_of_a_worker_at_a_time_is_found_without_a_scan(self):
         class Unscanned(list):
             def __iter__(self):
                 raise AssertionError("looked at from the first on")

@@ -115,7 +115,7 @@ void expect_refused(const std::string& path, const std::string& why) {
   }
 }
 
-TEST(text, that_is_none_is_refused_with_the_reason) {
+TEST(text, a_file_without_text_is_refused_with_the_reason) {
   expect_refused("/nowhere/at/all", "/nowhere/at/all: No such file");
   expect_refused(testing::TempDir(), "no ordinary file");
   const ScratchFile empty("");
@@ -145,7 +145,7 @@ void run(const Variant& variant, Program& program, const int chunks, const int b
   program.end();
 }
 
-TEST(word_count, of_every_variant_is_that_of_a_stream) {
+TEST(word_count, every_variant_counts_as_a_stream_does) {
   std::string shuffled;
   for (int k = 0; k < 3000; ++k) {
     shuffled += "w" + std::to_string(k * k % 701) + (k % 9 != 0 ? " " : "\n");
@@ -207,7 +207,7 @@ std::vector<long double> product_alone(const std::int64_t n) {
   return y;
 }
 
-TEST(matrix_vector_product, of_every_variant_is_that_of_plain_loops) {
+TEST(matrix_vector_product, every_variant_finds_the_product_of_plain_loops) {
   for (const std::int64_t n : {1, 3, 64, 129}) {
     const std::vector<long double> expected = product_alone(n);
     for (const int chunks : {1, 4, 50}) {

@@ -35,7 +35,7 @@ TEST(Sha1, gives_the_digests_of_the_standard) {
             (Words{0xc1c8bbdc, 0x22796e28, 0xc0e15163, 0xd20899b6, 0x5621d65a}));
 }
 
-TEST(Sha1, of_a_child_is_that_of_its_message) {
+TEST(Sha1, a_child_has_the_hash_of_its_message) {
   State parent = root_state(42);
   for (const std::uint32_t child : {0U, 1U, 255U, 256U, 0x01020304U, 0xffffffffU}) {
     std::vector<std::uint8_t> message;
@@ -50,7 +50,7 @@ TEST(Sha1, of_a_child_is_that_of_its_message) {
   }
 }
 
-TEST(Expansion, of_any_families_is_the_same_with_every_hash) {
+TEST(Expansion, every_hash_expands_any_families_alike) {
   std::mt19937 random(3);
   for (const KnownTree& known : known_trees().first(5)) {
     const Tree tree(known.parameters);
@@ -163,7 +163,7 @@ TEST(Trees, have_their_known_counts) {
   }
 }
 
-TEST(Trees, that_are_balanced_have_powers_of_nodes) {
+TEST(Trees, balanced_trees_have_powers_of_nodes) {
   Parameters parameters;
   parameters.type = Type::balanced;
   parameters.depth = 5;
@@ -190,7 +190,7 @@ TEST(Trees, with_a_root_alone_are_one_leaf) {
   EXPECT_EQ(search.counts(), (Counts{1, 1, 0}));
 }
 
-TEST(Trees, that_would_not_end_or_make_no_sense_are_refused) {
+TEST(Trees, endless_and_senseless_trees_are_refused) {
   const auto refused = [](auto&& change) {
     Parameters parameters;
     change(parameters);

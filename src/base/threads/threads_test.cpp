@@ -85,7 +85,7 @@ TEST(Threads, a_wait_with_a_limit_is_not) {
   EXPECT_FALSE(wait_for_sleep(sleeper.id()).for_good);
 }
 
-TEST(Threads, who_joins_a_thread_waits_for_good) {
+TEST(Threads, a_join_waits_for_good) {
   if (!shows_calls()) GTEST_SKIP();
   Sleeper sleeper(true);
   std::atomic<pid_t> id{0};
@@ -99,7 +99,7 @@ TEST(Threads, who_joins_a_thread_waits_for_good) {
   joiner.join();
 }
 
-TEST(Threads, who_waits_in_shared_memory_does_not) {
+TEST(Threads, a_wait_in_shared_memory_is_not_for_good) {
   if (!shows_calls()) GTEST_SKIP();
   void* const memory =
       mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -118,7 +118,7 @@ TEST(Threads, who_waits_in_shared_memory_does_not) {
   munmap(memory, page_bytes);
 }
 
-TEST(Threads, who_runs_sleeps_in_no_futex) {
+TEST(Threads, a_running_thread_sleeps_in_no_futex) {
   EXPECT_TRUE(futex_sleep_of(kernel_thread_id()).call.empty());
   EXPECT_TRUE(futex_sleep_of(0).call.empty());
 }

@@ -73,7 +73,7 @@ void check(const Division& division) {
   }
 }
 
-TEST(PlaceTree, of_a_machine_counts_parts_with_the_same_workers_once_and_all_workers_not) {
+TEST(PlaceTree, a_machine_gives_parts_with_equal_workers_once_and_the_whole_not) {
   EXPECT_EQ(text_of(tree_of("pack:2 numa:1 l3:2 l2:2 core:1 pu:1", 8)),
             "L2 cache 0 3 in 8 c: 0\nL2 cache 1 3 in 8 c: 1\nL2 cache 2 3 in 9 c: 2\n"
             "L2 cache 3 3 in 9 c: 3\nL2 cache 4 3 in 10 c: 4\nL2 cache 5 3 in 10 c: 5\n"
@@ -89,7 +89,7 @@ TEST(PlaceTree, of_a_machine_counts_parts_with_the_same_workers_once_and_all_wor
   EXPECT_EQ(text_of(tree_of("pack:2 core:2 pu:1", 1)), "machine 1 in -1 m: 0\n");
 }
 
-TEST(PlaceTree, of_machines_of_many_kinds_is_one) {
+TEST(PlaceTree, machines_of_many_kinds_give_one_tree) {
   for (const char* const machine :
        {"pack:2 numa:2 l3:2 core:2 pu:2", "numa:4 core:3 pu:1", "pack:1 l2:4 l1:2 core:1 pu:1",
         "group:2 numa:1 pack:2 numa:2 core:2 pu:1", "numa:2 l3:1 core:16 pu:2"}) {
@@ -98,7 +98,7 @@ TEST(PlaceTree, of_machines_of_many_kinds_is_one) {
   }
 }
 
-TEST(PlaceTree, of_a_file_of_hclib) {
+TEST(PlaceTree, a_file_of_hclib_is_read) {
   const std::string machine =
       "<?xml version=\"1.0\"?>\n<!DOCTYPE HPT SYSTEM \"hpt.dtd\">\n"
       "<HPT version=\"0.1\" info=\"2 sockets\">\n"

@@ -237,7 +237,7 @@ TEST_F(PolicyTest, a_thief_takes_one_task_of_a_recursion_and_several_of_a_flat_l
 
 // Methodology: the same pushes with and without the tasks that leave; what stays must come in the
 // same order.
-TEST_F(PolicyTest, what_leaves_leaves_the_others_in_their_order) {
+TEST_F(PolicyTest, tasks_that_leave_do_not_change_the_order_of_the_others) {
   static constexpr int kind = 0;
   static constexpr detail::BodyOps leaves{nullptr, nullptr, nullptr, nullptr, &kind};
   static constexpr detail::BodyOps stays{nullptr, nullptr, nullptr};
@@ -308,7 +308,7 @@ TEST_F(NearPolicyTest, the_order_is_exact_within_a_domain_and_whatever_others_ha
   EXPECT_EQ(drain(0), Ids({3, 1, 4, 2, 5}));
 }
 
-TEST_F(NearPolicyTest, what_belongs_to_no_domain_goes_by_its_priority_in_each) {
+TEST_F(NearPolicyTest, a_task_of_no_domain_goes_by_its_priority_in_each) {
   use("sa", near_);
   Task& low = task(1);
   Task& high = task(3);
@@ -335,7 +335,7 @@ TEST_F(PolicyTest, take_gives_the_newest_entry_and_no_other) {
 }
 
 // Methodology: each worker has many tasks of its own, of which it pops one in turn.
-TEST_F(PolicyTest, what_a_foreign_thread_made_ready_passes_a_backlog) {
+TEST_F(PolicyTest, a_task_made_ready_by_a_foreign_thread_passes_a_backlog) {
   for (const char* const name : {"default", "steal", "seeded:1", "seeded:2"}) {
     for (const int workers : {1, 2, 8, 64}) {
       use(name, workers);
@@ -361,7 +361,7 @@ TEST_F(PolicyTest, what_a_foreign_thread_made_ready_passes_a_backlog) {
   }
 }
 
-TEST_F(PolicyTest, who_waits_runs_its_child_in_place_only_until_it_is_a_foreign_tasks_turn) {
+TEST_F(PolicyTest, a_waiting_task_runs_its_child_in_place_until_a_foreign_tasks_turn) {
   use("default", 1);
   policy_->push(task(0), {}, Origin::released);
   int taken = 0;
@@ -692,7 +692,7 @@ TEST(FlowTest, a_task_that_is_complete_precedes_no_other) {
   EXPECT_EQ(graph.raised(), Ids());
 }
 
-TEST(FlowTest, what_a_task_creates_is_next_to_it_under_sa_alone) {
+TEST(FlowTest, a_child_is_next_to_its_parent_under_sa_alone) {
   for (const std::string policy : {"ma1", "ma2", "ma3", "sa"}) {
     int x = 0;
     Flowing graph(policy);

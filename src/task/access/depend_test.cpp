@@ -209,7 +209,7 @@ std::vector<AccessSpec> operator+(std::vector<AccessSpec> first,
   return first;
 }
 
-TEST(Ranges, what_was_named_by_address_before_the_first_range_is_found) {
+TEST(Ranges, accesses_by_address_before_the_first_range_are_found) {
   Graph graph;
   graph.spawn(element(3, Kind::out));
   graph.spawn(element(9, Kind::in));
@@ -496,7 +496,7 @@ TEST(Depend, accesses_that_end_apart_order_random_graphs_as_a_sequential_model_d
 // Methodology: one access of a task finds an edge; a later access sweeps the last place of the
 // predecessor from the table, since another thread has completed it and then drops a future of it,
 // before the edge is added. AddressSanitizer reports a read of the freed task.
-TEST(Depend, who_ends_while_it_is_followed_lives_until_its_edge_is_added) {
+TEST(Depend, a_predecessor_that_ends_meanwhile_lives_until_its_edge_is_added) {
   struct Child {
     Task task{};
     std::unique_ptr<AccessBlock[]> block;

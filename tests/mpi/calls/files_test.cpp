@@ -250,7 +250,7 @@ TEST_P(Files, each_rank_at_its_own_place) {
 TEST_P(Files, at_an_offset) {
   call([this] { BOTH_COUNTS(check_offsets); });
 }
-TEST_P(Files, by_the_shared_pointer) {
+TEST_P(Files, the_shared_file_pointer) {
   call([this] { BOTH_COUNTS(check_shared); });
 }
 TEST_P(Files, in_the_order_of_ranks) {

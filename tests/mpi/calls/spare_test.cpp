@@ -135,7 +135,7 @@ int note_deletion(MPI_Win, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-TEST_F(Spare, what_mpi_calls_back_stands_in_no_task) {
+TEST_F(Spare, callbacks_of_mpi_run_in_no_task) {
   int key = MPI_KEYVAL_INVALID;
   MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, &note_deletion, &key, nullptr);
   deletions.store(0);

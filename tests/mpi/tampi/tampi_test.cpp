@@ -339,7 +339,7 @@ TEST(Failing, persistent_request_is_refused_and_left_to_the_program) {
 
 // ---- properties --------------------------------------------------------------------------------
 
-TEST(Property, of_the_modes_can_be_read_only) {
+TEST(Property, the_modes_can_only_be_read) {
   int value = -1;
   EXPECT_EQ(TAMPI_Property_get(TAMPI_PROPERTY_NONBLOCKING_MODE, &value), MPI_SUCCESS);
   EXPECT_EQ(value, 1);
@@ -355,7 +355,7 @@ TEST(Property, of_the_modes_can_be_read_only) {
   EXPECT_NE(output.find("set it before MPI_Init"), std::string::npos) << output;
 }
 
-TEST(Property, that_is_unknown_is_refused) {
+TEST(Property, an_unknown_property_is_refused) {
   int value = -1;
   testing::internal::CaptureStderr();
   EXPECT_EQ(TAMPI_Property_get(9, &value), MPI_ERR_ARG);

@@ -447,7 +447,7 @@ TEST(sites, are_read_with_quotes_and_any_order_of_columns) {
   EXPECT_EQ(sites[1].line, 4);
 }
 
-TEST(sites, that_are_malformed_are_named_by_line_and_reason) {
+TEST(sites, malformed_sites_are_named_by_line_and_reason) {
   const auto message = [](const char* text) -> std::string {
     try {
       (void)parse_sites(text, "h");

@@ -84,7 +84,7 @@ TEST(Comparison, tasks_are_compared_only_where_they_have_no_order) {
 }
 
 // The first of two that are open together is said before anybody knows of the second.
-TEST(Comparison, what_is_found_unordered_later_is_compared_then) {
+TEST(Comparison, a_collective_found_unordered_later_is_compared_then) {
   Comparison all(3);
   EXPECT_EQ(all.begin(0, task_of(1, "\"a\" (a.cpp:1)")), "");
   EXPECT_EQ(all.begin(1, task_of(1, "\"a\" (a.cpp:1)")), "");
@@ -128,7 +128,7 @@ TEST(Comparison, keys_decide_where_there_are_any) {
   EXPECT_TRUE(names(compare({By::key, 7, "7"}, {}), "what orders it."));
 }
 
-TEST(Comparison, as_spawned_the_names_of_tasks_are_compared) {
+TEST(Comparison, the_order_as_spawned_compares_the_names_of_tasks) {
   const auto compare = [](const std::string& one, const std::string& other) {
     Comparison all(2);
     Begun begun = task_of(1, one);

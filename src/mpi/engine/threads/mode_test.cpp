@@ -19,7 +19,7 @@ TEST(Mode, has_a_plain_name_and_that_of_the_paper) {
   EXPECT_EQ(mode_of("CB-HW"), Mode::monitor_thread);
 }
 
-TEST(Mode, that_was_asked_for_runs_when_nothing_stands_against_it) {
+TEST(Mode, the_requested_mode_runs_without_an_obstacle) {
   for (const Mode mode : every_mode) {
     const Choice choice = choose(mode, {});
     EXPECT_EQ(choice.runs, mode);
@@ -40,7 +40,7 @@ TEST(Mode, without_callbacks_or_a_processor_falls_back_and_says_why) {
   EXPECT_EQ(choose(Mode::dedicated_thread, no_processor).runs, Mode::shared_thread);
 }
 
-TEST(Mode, that_needs_neither_is_not_touched_by_their_want) {
+TEST(Mode, a_mode_that_needs_neither_hook_nor_processor_runs_without_them) {
   const Obstacles neither{"no hook", "one processor"};
   for (const Mode mode : {Mode::automatic, Mode::poll, Mode::shared_thread}) {
     EXPECT_EQ(choose(mode, neither).runs, mode);

@@ -83,7 +83,7 @@ TEST(Turns, another_process_is_not_concerned) {
   }
 }
 
-TEST(Turns, of_two_processes_with_room_the_more_urgent_message_goes_first) {
+TEST(Turns, the_more_urgent_message_of_two_processes_with_room_goes_first) {
   Fixture it({.each = 1, .bytes = 0});
   Turn& to_one = it.make({nullptr, 0, 0}, mib);
   Turn& to_other = it.make({nullptr, 1, 0}, mib);
@@ -167,7 +167,7 @@ TEST(Turns, go_by_urgency_then_by_task_then_by_entry) {
   }
 }
 
-TEST(Turns, what_must_go_before_an_urgent_one_is_as_urgent) {
+TEST(Turns, a_message_before_an_urgent_one_is_as_urgent) {
   Fixture it({.each = 1, .bytes = 0});
   Turn& running = it.make({nullptr, 1, 0}, mib);
   EXPECT_TRUE(it.enter(running));
@@ -182,7 +182,7 @@ TEST(Turns, what_must_go_before_an_urgent_one_is_as_urgent) {
   EXPECT_EQ(it.next(), &urgent);
 }
 
-TEST(Turns, one_that_is_taken_out_lets_short_ones_follow) {
+TEST(Turns, a_removed_message_lets_short_ones_follow) {
   Fixture it({.each = 1, .bytes = 0});
   EXPECT_TRUE(it.enter(it.make({nullptr, 1, -1}, mib)));
   Turn& first = it.make({nullptr, 1, -1}, mib);
@@ -231,7 +231,7 @@ std::deque<Turn*> send_all(Fixture& it, const int messages, const std::int64_t b
   return gone;
 }
 
-TEST(Turns, what_does_not_move_counts_no_more_after_some_time) {
+TEST(Turns, a_message_that_does_not_move_counts_no_more_after_some_time) {
   Fixture it;
   Turn& a = it.make({nullptr, 1, 0}, mib);
   Turn& b = it.make({nullptr, 1, 1}, mib);
@@ -252,7 +252,7 @@ TEST(Turns, what_does_not_move_counts_no_more_after_some_time) {
   for (Turn* const turn : {&a, &b, &d, &e}) it.end(*turn);
 }
 
-TEST(Turns, as_many_go_as_were_given_up_and_twice_as_many_each_time) {
+TEST(Turns, messages_replace_the_given_up_ones_and_double_each_time) {
   Fixture it;
   for (int i = 0; i < 1000; ++i) {
     EXPECT_EQ(it.enter(it.make({nullptr, 1, i}, 1200000)), i < 2);
@@ -295,7 +295,7 @@ TEST(Turns, a_receiver_that_comes_late_and_takes_them_in_order_gets_them_in_turn
   EXPECT_FALSE(it.enter(it.make({nullptr, 1, 3}, mib)));
 }
 
-TEST(Turns, one_that_nobody_receives_takes_no_room_in_the_end) {
+TEST(Turns, a_message_without_a_receive_takes_no_room_in_the_end) {
   Fixture it;
   EXPECT_TRUE(it.enter(it.make({nullptr, 1, 0}, 8 * mib)));
   std::deque<Turn*> under_way;
@@ -314,7 +314,7 @@ TEST(Turns, one_that_nobody_receives_takes_no_room_in_the_end) {
   EXPECT_LE(steps, 110);
 }
 
-TEST(Turns, one_that_nobody_receives_does_not_make_others_impatient) {
+TEST(Turns, a_message_without_a_receive_does_not_make_others_impatient) {
   Fixture it;
   for (int i = 0; i < 3; ++i) (void)it.enter(it.make({nullptr, 1, i}, mib));
   while (it.next() == nullptr) it.now += millisecond;
@@ -325,7 +325,7 @@ TEST(Turns, one_that_nobody_receives_does_not_make_others_impatient) {
   EXPECT_EQ(it.next(), nullptr);
 }
 
-TEST(Turns, what_moves_slowly_goes_on_to_count_while_the_network_is_seen_to_move) {
+TEST(Turns, slow_messages_count_while_the_network_moves) {
   Fixture it;
   std::deque<Turn*> under_way;
   for (int i = 0; i < 2; ++i) {
