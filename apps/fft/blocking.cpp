@@ -29,7 +29,8 @@ Strip strip(const Transposition& t, std::int64_t index) noexcept {
   return {static_cast<int>(index / t.planes), index % t.planes};
 }
 
-// What goes to a rank, line by line of the target, behind what goes to the one before.
+// Copies the data for all ranks into `to`, in the order of ranks, each part line by line of the
+// target.
 void pack(const Transposition& t, const Complex* const from, Complex* const to) {
   constexpr std::int64_t tile = 16;  // of both: what is read stays in the nearest cache
   for_each_line({0, t.ranks * t.planes}, [&](std::int64_t index) {
@@ -48,7 +49,7 @@ void pack(const Transposition& t, const Complex* const from, Complex* const to) 
   });
 }
 
-// What came from one rank.
+// Copies the block that came from `rank` to its place in the target.
 void unpack(const Transposition& t, int rank, const Complex* const from, Complex* const to) {
   const Complex* const block = from + rank * t.planes * t.columns * t.rows;
   for (std::int64_t line = 0; line < t.planes * t.columns; ++line) {

@@ -30,9 +30,9 @@ struct Field {
 
 void fill(const Field& field, const Layout& layout, Complex* points);
 
-// Each is a departure over what rounding explains, eps log2(number of points) with eps = 2^-52, of
-// all ranks, relative in the Euclidean norm: for a right result it is below error_limit. What does
-// not apply is not there.
+// Each member is a departure divided by the departure that rounding explains, eps log2(number of
+// points) with eps = 2^-52. The value covers all ranks and is relative in the Euclidean norm; a
+// right result is below error_limit. A member without a value does not apply to the run.
 struct Errors {
   std::optional<double> whole;       // from FFTW's transform of the whole field, of few points
   std::optional<double> wave;        // from the known spectrum of a wave

@@ -46,9 +46,10 @@ class Lines {
   Progress& progress_;
 };
 
-// Transforms of lines that arrive in pieces (Cooley and Tukey): piece p of P has the points p,
-// p + P and so on of a line, is transformed by itself, and all are joined then. As Lines otherwise:
-// of the time of a line that sleeps, joining takes P's share of the logarithm of n, and a pass.
+// Transforms of lines that arrive in pieces (Cooley and Tukey): piece p of P has the points p, p +
+// P and so on of a line, is transformed by itself, and all are joined then. The members are like
+// those of Lines. A line that sleeps divides its time: joining takes P's share of the logarithm of
+// n, and a pass.
 class Pieces {
  public:
   Pieces(std::int64_t n, int pieces, Planning planning, double sleep_s, Progress& progress);

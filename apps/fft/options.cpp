@@ -13,7 +13,7 @@ namespace {
 
 constexpr int parts_max = 64;  // what a partial collective has on every MPI
 
-// What the command line says, until it is checked.
+// The text of the command line before it is checked.
 struct Text {
   std::string input = "random";
   std::string planning = "measure";
@@ -86,7 +86,7 @@ void add_rest(CLI::App& app, Options& options, Text& text, double& line_us) {
   app.add_option("--json", options.json, "Write the figures there too");
 }
 
-// What contradicts itself.
+// Refuses options that contradict each other.
 void check(const Options& options, bool has_line_us) {
   if (options.n == 0) {
     throw InputError("--n: how many points in each dimension? (--help lists the options)");

@@ -19,8 +19,8 @@ bool meet(const Box& one, const Box& other) noexcept {
 }
 
 // The collectives of one stage, in the order of its groups, the same on all ranks.
-// Thread safety: test() may be called by any number of tasks at once, the others by main, when
-// nobody calls test().
+// Thread safety: test() may be called by any number of tasks at once, the other functions by main,
+// while no task calls test().
 class Collectives {
  public:
   explicit Collectives(std::size_t groups) : requests_(groups, MPI_REQUEST_NULL) {}
@@ -40,7 +40,8 @@ class Collectives {
                     &requests_[begun_]);
     }
   }
-  // MPI_Test of the oldest that is not complete: whoever computes calls it, one at a time.
+  // MPI_Test of the oldest collective that is not complete. Any computing task may call it; one
+  // call at a time tests.
   void test() {
     if (testing_.test_and_set(std::memory_order_acquire)) return;
     if (tested_ < begun_) {

@@ -63,8 +63,8 @@ void for_each_point(const Layout& layout, Visit&& visit) {
   });
 }
 
-// What goes between two ranks, or a part of it: planes, of them rows as they lie in the source, and
-// columns, which are lines of the target.
+// The data that go between two ranks, or a part of them: planes; rows, in the order of the source;
+// and columns, which are lines of the target.
 struct Box {
   Range planes, rows, columns;
 

@@ -16,8 +16,8 @@
 
 namespace fft {
 
-// What a variant works on. The source of each step of lines is one of `steps`, each of the
-// pipeline's points; the first holds the input, the last the output.
+// The input, the steps and the output of a variant. The source of each step of lines is one of
+// `steps`, each of the pipeline's points; the first holds the input, the last the output.
 struct Work {
   Pipeline& pipeline;
   const Lines& lines;
@@ -43,14 +43,14 @@ void run_scatters(const Work& work);
 // release_by_blocks(): with IMBREX_PARTIAL=on each block is transformed as it arrives, and joined
 // when all have; with as many IMBREX_PARTIAL_PARTS as there are groups, each group of lines is.
 void run_partial_blocks(const Work& work, const Pieces& pieces);
-// As blocking, but by an object of a partial collective, whose parts are groups of lines: each is
-// computed when it has arrived. What is sent is computed before, all of it.
+// Works like blocking, but by an object of a partial collective, whose parts are groups of lines:
+// each group is computed when it has arrived. All data to be sent are computed before the call.
 void run_partial_receive(const Work& work);
 // Tasks, with a plain message for each chunk of rows of each group of lines: it leaves when the
 // chunk is computed, and a group's lines are computed when its messages are here.
 void run_messages(const Work& work);
-// As run_messages(), but an object of a partial collective for each group of lines sends the
-// chunks, which are its parts.
+// Works like run_messages(), but an object of a partial collective for each group of lines sends
+// the chunks, which are its parts.
 void run_partial(const Work& work);
 
 // Calls f(i) for each i of a range, in tasks. REQUIRES: they are ints.

@@ -103,7 +103,7 @@ nlohmann::json to_json(const Run& run, bool sleep) {
   return json;
 }
 
-// What fails of the validity tests is gathered and said at the end.
+// The failures of the validity tests, which are gathered and printed at the end.
 struct Verdict {
   bool passed = true;
   bool first_rank = false;
@@ -170,7 +170,7 @@ void run_all(const tiled::Team& team, const sparse::Options& line, Problem& prob
   if (team.rank() == 0) sparse::print_gains(seconds);
 }
 
-// What the plain loop over one sub-block on each rank reaches.
+// Returns the rate of the plain loop over one sub-block on each rank.
 double run_reference(const tiled::Team& team, const sparse::Options& line,
                      sparse::BrickShape shape) {
   shape.blocks = 1;

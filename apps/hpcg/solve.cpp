@@ -140,7 +140,7 @@ class Solver::Steps {
   }
 
  private:
-  // What the cycle keeps on a level.
+  // The data of the cycle on one level.
   struct Stage {
     Stage(const Level& of, MPI_Comm communicator)
         : level(of), grid(of.brick, communicator), side(of.brick), even(of.brick), odd(of.brick),
@@ -216,7 +216,8 @@ class Solver::Steps {
     add_multiply();
     runner_->sum(pap_);
     runner_->loop({.name = "advance", .brick = brick, .calls = add_once, .reads = {&p_},
-                   .writes = {&x_}, .after = &pap_, .urgency = 0},  // nobody waits for the solution
+                   // no task waits for the solution
+                   .writes = {&x_}, .after = &pap_, .urgency = 0},
                   [this, &brick](std::size_t, const Box& box) {
                     sparse::add(brick, box, x_.values, alpha_, p_.values, x_.values);
                   });

@@ -22,7 +22,7 @@ using sparse::Variant;
 inline const std::vector<std::string> kernel_names{"smooth", "multiply", "add", "dot", "transfer"};
 
 // A rank's part of the problem, and the communicators of its messages: one for each level and for
-// each sum, since tasks may have messages of several under way at once.
+// each sum, since tasks may have messages of several levels and sums in flight at once.
 class Problem {
  public:
   // `times` of all points of a rank's finest level, on one worker, in proportion on the coarser
@@ -57,8 +57,8 @@ struct Limits {
   bool preconditioned = true;
 };
 
-// Solves, with 0 as the first guess; all variants give the same bits. Without a tolerance all
-// iterations are under way at once, with one they come one after the other.
+// Solves, with 0 as the first guess; all variants give the same bits. Without a tolerance the tasks
+// of all iterations exist at once; with a tolerance the iterations come one after the other.
 // Thread safety: one call at a time, on all ranks. The calls suspend.
 class Solver {
  public:

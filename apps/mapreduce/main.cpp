@@ -24,7 +24,7 @@
 namespace mapreduce {
 namespace {
 
-// What a run is judged by.
+// The results that decide whether a run is right.
 struct Verdict {
   bool right = true;
   std::string text;

@@ -89,7 +89,7 @@ class Assembly {
     return rows_.value[static_cast<std::size_t>(found - rows_.column.begin())];
   }
 
-  // What a node is held at; none: it is free.
+  // The value at which the boundary holds a node; none if the node is free.
   std::optional<double> held(const Point& node) const {
     std::optional<double> value;
     for (std::size_t d = 0; d < 3; ++d) {

@@ -22,7 +22,7 @@ double dot(const Vector& a, const Vector& b) noexcept {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-// What the eight functions are at one point.
+// The values of the eight shape functions at one point.
 struct Shape {
   ElementVector values;
   std::array<Vector, element_nodes> slopes;  // in the reference cube

@@ -226,7 +226,7 @@ TEST_F(SystemTest, with_a_source_is_warmer_by_what_is_known) {
     const Problem whole{{8 << round, 8 << round, 8 << round}, 1};
     middle[round] = solve_once(whole, brick(whole, 4), Variant::tasks, 100).middle;
   }
-  // What the mesh adds falls by four.
+  // The error that the mesh adds falls by four.
   EXPECT_NEAR((4 * middle[1] - middle[0]) / 3, 1. / 6 + 0.0562128, 5e-4);
 }
 

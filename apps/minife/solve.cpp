@@ -58,7 +58,7 @@ class Iteration {
                    sparse::add(brick_, box, r_.values, -alpha_, ap_.values, r_.values);
                    beta_sum_.parts[block] = sparse::dot(brick_, box, r_.values, r_.values);
                  });
-    // The solution, which nobody waits for, moves on while the ranks sum.
+    // The solution moves on while the ranks sum, since no task waits for it.
     runner_.loop({.name = "advance", .brick = brick_, .calls = {0, 1, 0}, .reads = {&p_},
                   .writes = {&x_}, .after = &alpha_sum_, .urgency = 0},
                  [this](std::size_t, const Box& box) {
@@ -76,7 +76,7 @@ class Iteration {
   }
 
  private:
-  // What follows on this sum begins behind it, since it reads p.
+  // The loops that follow on this sum begin behind it, since it reads p.
   void add_turn(const Sum& after) {
     runner_.loop({.name = "turn", .brick = brick_, .calls = {0, 1, 0}, .reads = {&r_},
                   .writes = {&p_}, .after = &after},
@@ -117,7 +117,7 @@ class Iteration {
   const int planned_;  // iterations,
   int done_ = 0;       // and those that are carried out
   std::chrono::steady_clock::time_point reported_ = std::chrono::steady_clock::now();
-  Sum first_, alpha_sum_, beta_sum_;  // one is under way at a time
+  Sum first_, alpha_sum_, beta_sum_;  // one sum is in flight at a time
   double alpha_ = 0;
   double beta_ = 0;
   double squares_ = 0;  // of r

@@ -65,8 +65,8 @@ static void free_matrix(void) {
 
 // ---- messages ----------------------------------------------------------------------------------
 
-// Whether a rank computes with tile (i, k) of the factor: it has a tile of column k below (k, k),
-// or of row i or column i right of column k.
+// Says whether a rank computes with tile (i, k) of the factor: it has a tile of column k below (k,
+// k), or of row i or column i right of column k.
 static bool needs(int who, int i, int k) {
   if (i == k) {
     for (int below = k + 1; below < tiles; ++below) {
@@ -140,7 +140,8 @@ static void update(int i, int j, int k) {
   }
 }
 
-// Creates all tasks of one rank. What a column receives comes first, so that it can be under way.
+// Creates all tasks of one rank. The receives of a column come first, so that they can be in
+// flight.
 static void create_tasks(int* failed) {
   for (int k = 0; k < tiles; ++k) {
     for (int i = k; i < tiles; ++i) receive_tile(i, k);

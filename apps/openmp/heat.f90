@@ -18,7 +18,8 @@ module sweeping
   integer :: down, across        ! blocks of this rank
   real(real_kind), allocatable :: field(:,:)
   real(real_kind), allocatable :: left_halo(:,:), right_halo(:,:)  ! received, by turns
-  ! What `depend` names: blocks; beside them received parts of columns, those of odd sweeps outside.
+  ! `depend` names these: blocks; beside them received parts of columns, those of odd sweeps
+  ! outside.
   integer, allocatable :: marks(:,:)
   character(90), parameter :: usage(*) = [character(90) :: &
     'heat: Gauss-Seidel sweeps over a square with MPI and OpenMP tasks, checks the result', &
@@ -30,7 +31,7 @@ module sweeping
 
 contains
 
-  ! What the border of the whole square has, and nothing inside.
+  ! Returns the value on the border of the whole square, and 0 inside.
   pure real(real_kind) function initial(row, column)
     integer, intent(in) :: row, column
     initial = 0

@@ -58,7 +58,7 @@ class ForkJoin {
     int inner_diagonals = 0;
     int down_max = 1;
     for (const auto& [i, tile] : tiles_) {
-      // What the next row's message has beside the row: the last cell of the column to the left.
+      // The next row's message has, beside the row, the last cell of the column to the left.
       corners_below_[i] = tile->column.back();
       tile->begin();
       tiles.push_back(tile.get());

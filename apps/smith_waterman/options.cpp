@@ -32,7 +32,7 @@ const std::map<std::string, Distribution>& distributions() {
   return distributions;
 }
 
-// What the command line says, until it is checked.
+// The text of the command line before it is checked.
 struct Text {
   bool local = false;
   bool global = false;

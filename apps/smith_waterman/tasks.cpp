@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The imbrex variant, after Chatterjee et al., section IV.C: a task for each outer tile, which
 // waits for three distributed futures, the row above, the column to the left and the corner, and
-// puts its own; in it a task for each inner tile. Ranks exchange nothing else, and nobody waits for
-// a diagonal.
+// puts its own; in it a task for each inner tile. Ranks exchange nothing else, and no task waits
+// for a diagonal.
 #include <imbrex/future_space.hpp>
 #include <imbrex/imbrex.hpp>
 
@@ -18,7 +18,7 @@ namespace {
 
 using Cells = std::vector<Score>;
 
-// What an outer tile leaves to its neighbours: to those below, to the right, and below and right.
+// The data that an outer tile leaves to its neighbours below, to the right, and below and right.
 enum Part : std::uint64_t { last_row, last_column, last_cell, parts };
 
 class TaskGraph {
@@ -93,7 +93,7 @@ class TaskGraph {
     if (around.row.valid()) tile.row = around.row.get();
     if (around.column.valid()) tile.column = around.column.get();
     if (around.corner.valid()) tile.corner = around.corner.get().front();
-    around = {};  // nobody else reads them
+    around = {};  // no other task reads them
     tile.begin();
     compute_inner(tile);
     const bool has_below = i + 1 < tiling_.down();

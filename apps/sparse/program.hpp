@@ -26,13 +26,13 @@ enum class Variant : std::uint8_t {
   test_each,  // the same; they wait as under TAMPI
 };
 
-// What --variant takes, and the variants that it stands for, with their names.
+// The values of --variant, and the variants that each stands for, with their names.
 using NamedVariant = std::pair<std::string, Variant>;
 [[nodiscard]] const std::map<std::string, std::vector<NamedVariant>>& variants();
 
 // How MPI made progress, on all ranks.
 struct Progress {
-  double polls, polls_s;          // by anybody
+  double polls, polls_s;          // by any thread
   double callbacks, callbacks_s;  // in which MPI was asked for completions, or told of one
   double notices;                 // completions that callbacks found
   double thread_polls, thread_s;  // by a thread of progress; s: of processor time
@@ -50,7 +50,7 @@ struct Figures {
   Progress progress;
 };
 
-// What a rank did in a run. The last two are the algorithm's.
+// The measurements of a rank in one run. The last two members are the algorithm's.
 struct Outcome {
   double seconds = 0;      // from a barrier to its end
   double kernel_s = 0;     // in kernels, over all workers
@@ -83,11 +83,11 @@ void print_sleep(const std::vector<std::string>& kernel_names, const tiled::Time
 // Prints by how many per cent the median of `blocking` exceeds that of each other variant. Prints
 // nothing if `blocking` has not run.
 void print_gains(const std::map<std::string, std::vector<double>>& seconds);
-// What all ranks have of a program's grid of `size`, and how they are divided.
+// Prints which grid of `size` the ranks of a program have, and how they divide it.
 void print_head(const tiled::Team& team, const Point& size, const char* of_what,
                 const Brick& brick);
 
-// What the figures in --json begin with; `runs` is an empty array.
+// Returns the head of the figures in --json; `runs` is an empty array.
 [[nodiscard]] nlohmann::json document_of(const char* program, const tiled::Team& team,
                                          const Options& options, const tiled::KernelTimes& times);
 void write(const nlohmann::json& document, const tiled::Team& team, const Options& options);

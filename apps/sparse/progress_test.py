@@ -24,7 +24,7 @@ def check(run, mode, workers, ranks):
     expect(polls_s < 1.1 * (workers + 1) * ranks * run["seconds"], "more time than there was", run)
     expect(polls >= 0.9 * run["polls"], "workers poll more than all do", run)
     expect(run["progress_polls"] == 0, "a thread polls though there is none", run)
-    # A callback that is under way has noticed, and is not counted yet.
+    # A callback that has not returned has noticed completions, and is not counted yet.
     expect(run["progress_notices"] <= callbacks + ranks, "more was found than looked for", run)
     if run["variant"] == "tasks":
         expect(polls > 0, "no polls", run)

@@ -45,7 +45,7 @@ struct Sum {
   Sum(std::size_t blocks, MPI_Comm own, std::function<void(double)> then)
       : communicator(own), parts(blocks), names(blocks), set(std::move(then)) {}
 
-  MPI_Comm communicator;  // of this sum alone: those of different sums may be under way at once
+  MPI_Comm communicator;  // of this sum alone: different sums may be in flight at once
   std::vector<double> parts;
   std::vector<char> names;
   std::function<void(double)> set;
@@ -84,7 +84,7 @@ class Runner {
   virtual void sum(Sum& sum) = 0;
   // Calls `steps`, which calls the three above, and returns when all of them are done.
   virtual void run(const std::function<void()>& steps) = 0;
-  // What `algorithm`, which calls run(), takes from a barrier on. Collective.
+  // Measures `algorithm`, which calls run(), from a barrier on. Collective.
   [[nodiscard]] Outcome measure(MPI_Comm communicator, const std::function<void()>& algorithm);
 
  private:

@@ -19,13 +19,13 @@ enum class Way {
 };
 [[nodiscard]] std::string_view name_of(Way way) noexcept;
 
-// Work of a known duration: arithmetic, so that whoever takes processor time from it makes it
-// longer, as a clock would not.
+// Work of a known duration: arithmetic, so that a thread that takes processor time from it makes it
+// longer. Work by a clock would not become longer.
 class Work {
  public:
   Work();  // measures the rate, for some 50 ms
   void run(double us) const;
-  // As run(), calling `between()` every `step_us`.
+  // Does the work of run(), and calls `between()` every `step_us`.
   template <class F>
   void run(double us, double step_us, F&& between) const {
     for (; us > step_us; us -= step_us) {

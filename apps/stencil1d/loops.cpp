@@ -79,7 +79,7 @@ void run_bulk(const Domain& domain, Field& field, const int steps) {
 #ifndef IMBREX_SERIAL
 namespace {
 
-// What is left of one step. Thread safety: any task.
+// The rest of one step. Thread safety: any task.
 class Step {
  public:
   Step(const Domain& domain, Messages& messages, std::size_t parts)

@@ -119,7 +119,7 @@ void print_row(const Row& row) {
 
 // ---- the run -----------------------------------------------------------------------------------
 
-// What rank 0 measures, everybody goes by.
+// Rank 0 measures, and all ranks use its result.
 double communication_us(int bytes, const ProgressOptions& options, const Work& work) {
   const Setting alone{MPI_COMM_WORLD, bytes, 0, options.step_us};
   std::vector<double> times;

@@ -14,8 +14,8 @@ void run_block(const Domain& domain, Field& field, int steps);
 // Messages are begun, the core is computed in a parallel loop, then the messages are waited for,
 // then the borders are computed. (Their reference.)
 void run_bulk(const Domain& domain, Field& field, int steps);
-// One loop splits into what can be done now: whoever wants work tests the messages first.
-// (Listing 1.1.)
+// One loop splits into the parts that can be done now: each worker that wants work tests the
+// messages first. (Listing 1.1.)
 void run_split(const Domain& domain, Field& field, int steps);
 // A task for each message, which tests and yields until it is there. (Listing 1.2.)
 void run_yield(const Domain& domain, Field& field, int steps);

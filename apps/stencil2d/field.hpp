@@ -37,7 +37,8 @@ constexpr int sides = 4;
 // Where a block's neighbours have the edges that it touches; null: a wall.
 using Halo = std::array<const double*, sides>;
 
-// Memory of a block: row by row. What fill() makes depends on a cell's place in the field alone.
+// The memory of a block lies row by row. The values of fill() depend only on a cell's place in the
+// field.
 void fill(const Problem& problem, int block, double* cells);
 void copy_edges(const Problem& problem, const double* cells, double* edges);
 void advance(const Problem& problem, double* cells, const Halo& halo, int cost);

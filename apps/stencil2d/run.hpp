@@ -24,15 +24,16 @@ class Kernels : public tiled::TimedKernels {
   explicit Kernels(const tiled::KernelTimes& times)
       : TimedKernels(times, 1), block_s_(times.empty() ? 0 : times[0]) {}
 
-  // One that sleeps leaves its cells as they are. Returns how long it took, and what else the
-  // processor did is left out: of a computation the thread's own time, of sleep what it stands for.
+  // Advances a block by one step; a sleeping kernel leaves the cells as they are. Returns how long
+  // the step took without other work of the processor: a computation counts the thread's own time,
+  // a sleep the time that it stands for.
   std::int64_t advance_ns(const Problem& problem, double* cells, const Halo& halo, int cost) const;
 
  private:
   double block_s_ = 0;
 };
 
-// What the ranks found at the end of a period.
+// The measurements of all ranks at the end of a period.
 struct Period {
   double imbalance;           // of the times that its tasks took, by where the blocks were
   double imbalance_expected;  // of the next one, by where they are then, if costs stay

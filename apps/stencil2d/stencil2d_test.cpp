@@ -116,8 +116,8 @@ TEST(a_wrong_field, is_noticed) {
   EXPECT_FALSE(run(team, small, {}, {}, expected).right);
 }
 
-// One rank is slower than the others: blocks leave it. What sleep stands for is what counts, so
-// nothing here depends on the machine.
+// One rank is slower than the others, so blocks leave it. A sleep counts as the time that it stands
+// for, so nothing here depends on the machine.
 TEST(moving_blocks, take_the_imbalance_away) {
   const tiled::Team team({1, rank_count()});
   Problem problem = small;

@@ -72,7 +72,7 @@ struct Broadcasts {
 // Adds them to the record of a run.
 void add_to(nlohmann::json& record, const Broadcasts& broadcasts);
 
-// What the tasks of this rank used.
+// Memory that the tasks of this rank used.
 struct TaskUse {
   std::size_t tiles_peak = 0;  // received tiles in memory at once
   std::int64_t bytes_sent = 0;
@@ -116,7 +116,8 @@ class Exchange {
 
   void fail() noexcept { failed_.store(true, std::memory_order_release); }
   [[nodiscard]] bool has_failed() const noexcept {
-    return failed_.load(std::memory_order_acquire);  // pairs with whoever found or received it
+    // pairs with the release of the task that found or received the failure
+    return failed_.load(std::memory_order_acquire);
   }
   // Only when nothing runs any more.
   [[nodiscard]] TaskUse use() const noexcept {

@@ -44,7 +44,8 @@ void solve_right(Triangle l, Tile a) noexcept {
   solve_right({l.data + first * l.stride + first, second, l.stride}, {a2, a.rows, second});
 }
 
-// As getrf(), on a part of a tile. It works by halves, so that gemm does most of the work.
+// Does the work of getrf() on a part of a tile. It works by halves, so that gemm does most of the
+// work.
 int factor_part(double* a, int order, int stride) noexcept {
   constexpr int leaf = 32;
   const auto at = [a, stride](int i, int j) -> double& {
@@ -89,7 +90,7 @@ std::string describe_blas() {
 
 std::string advise_on_blas() {
   if (openblas_get_corename == nullptr || std::getenv("OPENBLAS_CORETYPE") != nullptr) return "";
-  // What OpenBLAS falls back to for a processor that is younger than it.
+  // OpenBLAS falls back to Prescott for a processor that is younger than the library.
   if (std::string(openblas_get_corename()) != "Prescott") return "";
   const char* better = nullptr;
 #if defined(__x86_64__)

@@ -26,7 +26,7 @@ void use_one_blas_thread() noexcept;
 
 // Name and version of the BLAS library and of the kernels it chose, as far as it tells.
 [[nodiscard]] std::string describe_blas();
-// What to do about kernels that are older than the processor; empty if nothing.
+// Advice about kernels that are older than the processor; empty if none are.
 [[nodiscard]] std::string advise_on_blas();
 
 // A = L L^T in place, lower triangle. Returns 0, or the order of the leading minor that is not

@@ -25,7 +25,7 @@ class TiledMatrix {
  public:
   TiledMatrix(const Layout& layout, int rank);  // contents undefined; throws std::bad_alloc
 
-  // What the constructor will allocate.
+  // Returns how many bytes the constructor will allocate.
   [[nodiscard]] static std::size_t bytes(const Layout& layout, int rank) noexcept;
 
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }

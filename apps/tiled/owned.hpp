@@ -2,7 +2,7 @@
 // The tiles of a matrix as data with owners, for tasks that every rank inserts; the runtime finds
 // the messages. Beside exchange.hpp, where a program creates them.
 //
-// Failure: a task whose kernel fails throws. What needs its tile does not run, on any rank.
+// Failure: a task whose kernel fails throws. Tasks that need its tile do not run, on any rank.
 #pragma once
 
 #include <imbrex/data.hpp>
@@ -69,7 +69,7 @@ class Inserter {
 [[nodiscard]] std::int64_t finish_inserted(const Team& team, imbrex::Space& space,
                                            const std::int64_t& minor);
 
-// What this rank used, in tiles of that layout.
+// Returns the memory that this rank used, in tiles of `layout`.
 [[nodiscard]] TaskUse use_of(const imbrex::Space& space, const Layout& layout);
 
 }  // namespace tiled

@@ -11,8 +11,9 @@
 
 namespace tiled {
 
-// All that main does: MPI from start to end, with `run` between, whose code it returns. What `run`
-// throws is said under this name: 1 after an InputError, else the end of all ranks.
+// Does all the work of main: MPI from start to end, with `run` between, whose code it returns. An
+// exception of `run` is printed under `name`: the code is 1 after an InputError, and other
+// exceptions end all ranks.
 [[nodiscard]] int run_program(const char* name, int argc, char** argv, int (*run)(int, char**));
 
 // On the first rank prints what --help says; empty: it was not asked for, and this is false.

@@ -11,7 +11,7 @@
 
 namespace tiled {
 
-// Wrong input, known to every rank: whoever throws it throws it on all ranks, after a collective.
+// An input error that every rank knows: after a collective, all ranks throw it together.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

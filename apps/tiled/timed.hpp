@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Kernels that sleep instead of computing: a sleeping kernel takes the time of the computation and
 // no processor, so that ranks that share processors do not hide each other's idle time. The
-// worker's thread sleeps as it would compute: it serves nobody meanwhile.
+// worker's thread sleeps as it would compute: it runs no other task meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct TimedOptions {
   SlowRank slow;
 };
 
-// What a program's kernels sleep by.
+// The times for which a program's kernels sleep.
 // Thread safety: any number of tasks may call at once.
 class TimedKernels {
  public:

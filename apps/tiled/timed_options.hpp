@@ -11,7 +11,7 @@
 
 namespace tiled {
 
-// What the command line says, until it is checked.
+// The text of the command line before it is checked.
 struct TimedText {
   std::string kernels = "real";
   std::vector<double> kernel_us;

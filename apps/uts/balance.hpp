@@ -41,13 +41,13 @@ class Balance {
     }
   }
 
-  // What there is to give from a stack of so many nodes; 0: too few.
+  // Returns how many nodes a stack of `size` nodes can give away; 0 if there are too few.
   [[nodiscard]] std::size_t share_of(std::size_t size, std::size_t limit) const noexcept;
 
   [[nodiscard]] bool asking() const noexcept { return victim_ >= 0; }
   // REQUIRES: not asking(), not alone().
   void ask();
-  // Whether the answer has come; then `out` has what it brought, perhaps nothing.
+  // Returns whether the answer has come; then `out` has the nodes that it brought, perhaps none.
   [[nodiscard]] bool answered(std::vector<Node>& out);
 
   // Moves the token on. True: no rank has work any more. REQUIRES: not asking(); this rank has

@@ -2,7 +2,7 @@
 // Makes the children of nodes: the computation of the benchmark, the same for all variants.
 //
 // A leaf is hashed and counted, and made into no node: a node is one that has children. The
-// children of all given nodes are hashed several at a time, whoever their parents are, so that the
+// children of all given nodes are hashed several at a time, of all parents together, so that the
 // latencies of the instructions for SHA-1 overlap.
 #pragma once
 
@@ -35,7 +35,7 @@ static_assert(sizeof(Node) == 28);
 // returned. REQUIRES: room for children_of(parents) nodes and one more; no overlap.
 using Expand = Node* (*)(const Tree& tree, std::span<const Node> parents, Node* out) noexcept;
 
-// What a processor can do.
+// The way in which a processor computes SHA-1.
 enum class Hash { plain, instructions };
 [[nodiscard]] bool has_instructions() noexcept;
 // REQUIRES: has_instructions(), for those.

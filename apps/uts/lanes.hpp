@@ -4,7 +4,8 @@
 
 #include "expand.hpp"
 
-// Which processor the functions are for, as an attribute; whoever includes this may say.
+// The processor for which the functions are compiled, as an attribute. A file may define it before
+// it includes this header.
 #ifndef UTS_TARGET
 #define UTS_TARGET
 #endif

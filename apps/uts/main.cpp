@@ -68,7 +68,7 @@ class Reporter {
   std::jthread thread_;
 };
 
-// What a variant chooses that is not told; imbrex finds its own.
+// Sets the values that the command line leaves to the variant; imbrex finds its own.
 void choose(const Options& options, Settings& settings) {
   if (options.variant == Variant::imbrex) return;
   // The reference's 20, four of five of which would be leaves.

@@ -45,7 +45,7 @@ class alignas(64) Shelf {
   std::atomic<std::size_t> size_{0};
 };
 
-// What the threads of a rank share.
+// Data that the threads of a rank share.
 struct Team {
   Team(const Run& run, int threads)
       : balance(run.comm, run.settings), shelves(static_cast<std::size_t>(threads)) {}
@@ -145,7 +145,7 @@ class Thread {
     const std::uint64_t cancels = team_.cancels.load();
     team_.waiting.fetch_add(1);
     while (!team_.ended.load()) {
-      // What was put on a shelf before we counted as waiting cancels nothing.
+      // Nodes that were put on a shelf before this thread counted as waiting cancel nothing.
       const bool cancelled = team_.cancels.load() != cancels ||
                              std::ranges::any_of(team_.shelves, [](const Shelf& shelf) {
                                return !shelf.looks_empty();
@@ -161,8 +161,8 @@ class Thread {
     team_.waiting.fetch_sub(1);
   }
 
-  // True: there is something on the stack, and the thread does not count as waiting any more; the
-  // lock is held until then, so that nobody takes the rank for one without work.
+  // Returns true if there is a node on the stack; then the thread does not count as waiting any
+  // more. The lock is held until then, so that no other thread takes the rank for one without work.
   bool find_elsewhere() {
     Balance& balance = team_.balance;
     if (balance.asking()) {
@@ -199,7 +199,7 @@ class Thread {
 
 }  // namespace
 
-// What a region gets, which may be less than it asks for.
+// Returns how many threads a region gets, which may be fewer than it asks for.
 int openmp_threads() {
   omp_set_dynamic(0);
   int threads = 0;

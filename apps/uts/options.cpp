@@ -16,7 +16,7 @@ constexpr const char* description =
 
 constexpr const char* variant_names[] = {"sequential", "mpi", "openmp", "imbrex"};  // by number
 
-// What the command line says, until it is checked.
+// The text of the command line before it is checked.
 struct Text {
   std::string variant = "imbrex";
   std::string tree;

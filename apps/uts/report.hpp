@@ -23,14 +23,14 @@ struct Result {
 [[nodiscard]] Result gather(MPI_Comm comm, const std::vector<Tally>& mine, double seconds,
                             bool searched_whole);
 
-// What is searched, and how, before the first run.
+// Prints, before the first run, which tree is searched and how.
 void print_problem(const Options& options, int ranks, int searchers);
 // Nodes, depth, leaves, rate; with what the options ask for.
 void print_result(const Options& options, const Result& result);
 // Prints the tallies of this rank's searchers, rank after rank. Collective.
 void print_searchers(MPI_Comm comm, const std::vector<Tally>& mine);
 
-// Whether the counts are those that are known for this tree; true, too, if nothing is known.
+// Returns whether the counts are the known ones of this tree; true also if none are known.
 [[nodiscard]] bool is_right(const Options& options, const Counts& counts);
 
 }  // namespace uts

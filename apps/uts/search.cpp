@@ -42,7 +42,8 @@ void Stack::give(const std::size_t count, std::vector<Node>& out) {
 Node* Stack::room(const std::size_t count) {
   if (end_ + count > capacity_) {
     const std::size_t needed = size() + count;
-    // What was given away is used again if that is half of it: else moving could cost too much.
+    // The place of nodes that were given away is used again if it is half of the memory: less could
+    // make moving cost too much.
     if (needed > capacity_ / 2) {
       capacity_ = std::max<std::size_t>(2 * needed, 4096);
       auto larger = std::make_unique_for_overwrite<Node[]>(capacity_);

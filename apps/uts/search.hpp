@@ -80,11 +80,12 @@ class Search {
   void run(Stack& stack, std::uint64_t nodes);
   // Expands and counts; the rest as for Expand.
   [[nodiscard]] Node* expand(std::span<const Node> parents, Node* out);
-  // As many nodes should be expanded at once, by one who has them: batch_max at most.
+  // Returns how many nodes should be expanded at once by a searcher that has them: batch_max at
+  // most.
   [[nodiscard]] std::size_t batch() const noexcept { return batch_; }
 
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
-  // Counts the root of the tree, which nobody's expansion does.
+  // Counts the root of the tree, which no expansion counts.
   void count_root(const Node& root) noexcept;
   // Counts the root of the tree, and puts it on the stack unless it is a leaf.
   void begin(Stack& stack);

@@ -39,7 +39,7 @@ constexpr Parameters hybrid(Parameters parameters, double q, int m) {
   return parameters;
 }
 
-// What a type does not use becomes what it is by default; -g changes no tree.
+// Gives options that a type does not use their default; -g changes no tree.
 Parameters relevant(const Parameters& given) {
   Parameters parameters = given;
   const Parameters unused;

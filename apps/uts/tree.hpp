@@ -28,7 +28,7 @@ enum class Type : int { binomial, geometric, hybrid, balanced };
 // How the mean number of children of a geometric tree changes with the depth.
 enum class Shape : int { linear, expdec, cyclic, fixed };
 
-// As the reference's command line; what a type does not use is ignored.
+// The options of the reference's command line; an option that the type does not use is ignored.
 struct Parameters {
   Type type = Type::geometric;     // -t
   Shape shape = Shape::linear;     // -a
@@ -66,7 +66,7 @@ struct KnownTree {
 // The greatest number of children of a node that is not a root (and not of a balanced tree).
 constexpr std::uint32_t children_max = 100;
 
-// What the formula says for the nodes of one depth.
+// The number of children by the formula for the nodes of one depth.
 class Rule {
  public:
   static constexpr std::uint32_t never = UINT32_MAX;  // above every random number
@@ -75,7 +75,8 @@ class Rule {
   static Rule constant(std::uint32_t children) noexcept;
   // `children` for random numbers below `threshold`, else none.
   static Rule below(std::uint64_t threshold, std::uint32_t children) noexcept;
-  // As many as there are thresholds (which ascend) that are not above the random number.
+  // Gives as many children as there are thresholds not above the random number; the thresholds
+  // ascend.
   static Rule count(std::span<const std::uint32_t> thresholds) noexcept;
 
   [[nodiscard]] std::uint32_t children(std::uint32_t value) const noexcept {

@@ -18,7 +18,7 @@
 
 namespace uts {
 
-// What a run needs to know.
+// The parameters of a run.
 struct Run {
   MPI_Comm comm;
   const Tree& tree;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One all-to-all exchange of what maps have made: buffers, sizes and pieces. Who moves the bytes,
-// and when, is the variants' affair.
+// One all-to-all exchange of the outputs of maps: buffers, sizes and pieces. The variants decide
+// which thread moves the bytes, and when.
 #pragma once
 
 #include <mpi.h>
@@ -22,9 +22,9 @@ struct Calls {
 // For so many maps.
 [[nodiscard]] std::vector<Output> outputs_for(MPI_Comm comm, int maps);
 
-// What all ranks send to all others of what some maps have made; each map's share for a rank is a
+// The tuples that all ranks send to all others after some maps. Each map's share for a rank is a
 // piece, which stays whole.
-// Thread safety: what is const, by any number of tasks.
+// Thread safety: any number of tasks may call the const functions.
 class Exchange {
  public:
   // Takes the outputs over, of which all ranks have the same number, and exchanges the sizes.

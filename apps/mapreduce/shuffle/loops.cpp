@@ -60,7 +60,7 @@ void run_blocking(Program& program, const Shape& shape, Times& times) {
 
 namespace {
 
-// Exchanges that are under way, the oldest first, which are tested in the midst of other work.
+// Exchanges in flight, the oldest first; the tasks test them in the midst of other work.
 class UnderWay {
  public:
   void begin(std::unique_ptr<Exchange> exchange) {
@@ -94,7 +94,7 @@ class UnderWay {
     const std::lock_guard guard(lock_);
     return !arrived_.empty();
   }
-  // What has arrived since the last call.
+  // Returns the exchanges that have arrived since the last call.
   [[nodiscard]] std::vector<std::unique_ptr<Exchange>> take_arrived() {
     const std::lock_guard guard(lock_);
     return std::exchange(arrived_, {});

@@ -14,7 +14,7 @@
 namespace mapreduce {
 
 using Bytes = std::vector<std::byte>;
-// What a map has made: tuples for each rank, of which the key's hash says which it is.
+// The output of a map: tuples for each rank. The hash of a key selects the rank.
 using Output = std::vector<Bytes>;
 
 // Neighbouring chunks of a rank's input, as one.
@@ -47,7 +47,8 @@ class Program {
 template <class Result>
 class Results {
  public:
-  // Calls use(Result&) for one that nobody has; if there is none, for make().
+  // Calls use(Result&) for a result that no other task holds. If all are held, make() gives a new
+  // one.
   template <class Make, class Use>
   void with_one(Make&& make, Use&& use) {
     std::unique_ptr<Result> mine;
@@ -63,7 +64,7 @@ class Results {
     const std::lock_guard guard(lock_);
     free_.push_back(std::move(mine));
   }
-  // When nobody has one.
+  // REQUIRES: no task is inside with_one().
   [[nodiscard]] std::vector<std::unique_ptr<Result>>& all() noexcept { return free_; }
 
  private:

@@ -58,7 +58,7 @@ Text::Text(const std::vector<std::string>& paths, const int repeat)
 }
 
 Text::Text(const Random& random) : random_(random) {
-  constexpr std::uint64_t block = 1 << 16;  // made again by whoever wants a part of it
+  constexpr std::uint64_t block = 1 << 16;  // each reader makes its blocks again
   for (std::uint64_t left = random.bytes; left > 0;) {
     const std::uint64_t size = std::min(left, block);
     pieces_.push_back({once_, size, nullptr});

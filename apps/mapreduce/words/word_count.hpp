@@ -18,7 +18,8 @@ namespace mapreduce {
 
 using Counts = std::unordered_map<std::string, std::uint64_t, WordHash, std::equal_to<>>;
 
-// What counts are compared by; of parts without a common word it is the sum of theirs.
+// A summary by which counts are compared. The digest of parts without a common word is the sum of
+// their digests.
 struct Digest {
   std::uint64_t words = 0;
   std::uint64_t distinct = 0;

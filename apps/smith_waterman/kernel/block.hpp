@@ -9,7 +9,7 @@ namespace smith_waterman {
 
 constexpr int block_side_max = 1024;
 
-// As of Tile, but the corner is only read.
+// Members have the meaning of those of Tile, but the corner is only read.
 struct Block {
   const Letter* a = nullptr;
   int rows = 0;  // at most block_side_max, as are the columns

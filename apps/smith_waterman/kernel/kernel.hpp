@@ -14,8 +14,8 @@ using Score = std::int32_t;
 // A base: 0 A, 1 G, 2 C, 3 T; two that differ in the lowest bit alone are a transition.
 using Letter = std::uint8_t;
 
-// What a pair of letters and a gap count. There is no cost of opening a gap, so that a cell needs
-// of its neighbours their score alone.
+// The scores of a pair of letters and of a gap. Opening a gap costs nothing, so that a cell needs
+// only the scores of its neighbours.
 struct Scoring {
   int match = 2;
   int transition = -2;
@@ -66,8 +66,8 @@ struct Cell {
 // Thread safety: all may be called at once.
 class Largest {
  public:
-  // Whether a cell with a score of at most `bound`, in this row or below, may come first. A cell
-  // with a score of 0 is none: nothing is aligned then.
+  // Returns whether a cell with a score of at most `bound`, in this row or below, may come first. A
+  // cell with a score of 0 is no result, since nothing is aligned then.
   [[nodiscard]] bool may_take(Score bound, std::int64_t first_row) const {
     // Relaxed: a score that was larger an instant later costs a search for nothing.
     if (bound < score_.load(std::memory_order_relaxed)) return false;

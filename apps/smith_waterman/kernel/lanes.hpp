@@ -68,7 +68,7 @@ struct Buffers {
   Short below[block_side_max + 2 * margin];
 };
 
-// What all bands of a block share.
+// Data that all bands of a block share.
 struct Shared {
   const Scoring& scoring;
   int columns;

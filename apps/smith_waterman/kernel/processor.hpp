@@ -4,7 +4,7 @@
 
 namespace smith_waterman {
 
-// What x86-64-v3 asks for.
+// Returns whether the processor has all instructions of x86-64-v3.
 [[nodiscard]] bool processor_has_v3() noexcept;
 
 }  // namespace smith_waterman

@@ -11,7 +11,7 @@
 
 namespace smith_waterman {
 
-// What a file is refused for; says which file, and where in it.
+// The reason why a file is refused; the text names the file and the place in it.
 class FileError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -24,7 +24,7 @@ struct Sequence {
   std::int64_t records = 0;  // in the file
 };
 
-// What to read of a file.
+// Says which parts of a file are read.
 struct Reading {
   bool all_records = false;     // one after the other, as one sequence; else the first only
   bool refuse_others = false;   // letters other than A, C, G, T, which are dropped else

@@ -23,7 +23,7 @@ std::string letters(const std::string& text, const Reading& reading = {}) {
   return text_of(parse_fasta(text, "x.fa", reading));
 }
 
-// What it is refused for; empty if it is not.
+// Returns the reason why the text is refused; empty if it is not.
 std::string refusal(const std::string& text, const Reading& reading = {}) {
   try {
     (void)parse_fasta(text, "x.fa", reading);
@@ -161,7 +161,7 @@ TEST(Fasta, reads_or_refuses_whatever_bytes_come) {
     } catch (const FileError& error) {
       EXPECT_EQ(std::string(error.what()).rfind("x.fa: ", 0), 0U);
     }
-    // As a file, which may look compressed by chance: the same end.
+    // A file of this text, which may look compressed by chance, is refused exactly if the text is.
     if (seed % 50 != 0) continue;
     const File file(text);
     EXPECT_EQ(refusal(text).empty(), file_refusal(file.path()).empty());

@@ -10,7 +10,7 @@
 
 namespace smith_waterman {
 
-// What computes a tile, or takes the time that this would take.
+// The kernel that computes a tile, or sleeps for the time of the computation.
 struct Kernel {
   bool plain = false;  // computes by the definition
   double sleep_s = 0;  // on a whole inner tile; 0: computes
@@ -30,7 +30,8 @@ struct Problem {
 
 // The cells outside of the matrix: left of row `first` and those that follow, or above columns.
 void fill_edge(const Scoring& scoring, std::int64_t first, std::vector<Score>& edge);
-// That to the left of, and above, a tile in the first row or column of tiles; the other is 0.
+// Returns the score above and to the left of a tile in the first row or column of tiles; `origin`
+// is the tile's first cell.
 [[nodiscard]] Score edge_corner(const Scoring& scoring, Extent origin);
 
 // Thread safety: inner tiles that do not depend on each other may be computed at once: one needs
@@ -51,7 +52,7 @@ class OuterTile {
     return Tiling::pieces(extent_.columns, inner_.columns);
   }
   void compute(int i, int j);
-  // What inner tiles of a row, and of a column, hand on to each other.
+  // Scores that inner tiles of a row, and of a column, hand on to each other.
   [[nodiscard]] Score* left_of(int i) noexcept { return column.data() + i * inner_.rows; }
   [[nodiscard]] Score* above(int j) noexcept { return row.data() + j * inner_.columns; }
 

@@ -10,9 +10,9 @@
 
 namespace cholesky {
 
-// What all return, the same on every rank: 0, or the order of the first leading minor that is
-// not positive; the matrix is then undefined. All overwrite the lower triangle, and what stands
-// above the diagonal of a diagonal tile stays as it is. Collective; called by main.
+// Each function returns an equal value on every rank: 0, or the order of the first leading minor
+// that is not positive; the matrix is then undefined. Each overwrites the lower triangle; the cells
+// above the diagonal of a diagonal tile stay as they are. Collective; called by main.
 
 // The usual MPI + threads code: in each step one rank factors the diagonal tile, main broadcasts
 // it, all threads solve the panel, main broadcasts the panel, all threads update; a barrier of the

@@ -10,7 +10,7 @@ namespace {
 
 using imbrex::View;
 
-// What in_program_order() visits.
+// The visitor of in_program_order() that inserts a task for each operation.
 class Insertion {
  public:
   Insertion(const Team& team, TiledMatrix& matrix, const Kernels& kernels,

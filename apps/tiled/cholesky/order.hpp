@@ -49,7 +49,7 @@ struct TaskCount {
   std::int64_t gemm = 0;
   std::int64_t send = 0;
   std::int64_t receive = 0;
-  // As Pereira et al. 2021 add them up in Tables 2 and 4.
+  // Pereira et al. 2021 add up these sums in Tables 2 and 4.
   [[nodiscard]] std::int64_t computation() const noexcept { return potrf + trsm + syrk + gemm; }
   [[nodiscard]] std::int64_t communication() const noexcept { return send + receive; }
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The task version. Every rank runs the same sequential loop over all operations and creates those
 // that concern it: as in Pereira et al. 2021, one task for each potrf, trsm, syrk and gemm, and a
-// send task and a receive task for each tile and each rank that reads it (tiled/exchange.hpp, also
-// for what becomes of a potrf that fails). What runs when follows from the accesses alone.
+// send task and a receive task for each tile and each rank that reads it (tiled/exchange.hpp, which
+// also describes a potrf that fails). The accesses alone decide when each task runs.
 #include <imbrex/imbrex.hpp>
 
 #include "factor.hpp"
@@ -29,7 +29,7 @@ class TaskGraph {
   [[nodiscard]] std::int64_t bad_minor() const noexcept { return bad_minor_; }
   [[nodiscard]] TaskUse use() const noexcept { return exchange_.use(); }
 
-  // What in_program_order() visits: each makes the tasks of this rank.
+  // Functions that in_program_order() calls: each makes the tasks of this rank.
   void potrf(int k) {
     if (!matrix_.is_mine(k, k)) return;
     double*& a = matrix_.handle(k, k);

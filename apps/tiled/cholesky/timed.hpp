@@ -17,7 +17,7 @@ inline const std::vector<std::string> kernel_names{"potrf", "trsm", "syrk", "gem
 // Measures each kernel on tiles of order `tile`, on the calling thread.
 [[nodiscard]] KernelTimes measure_kernels(int tile);
 
-// One that sleeps leaves its tile as it is.
+// Kernels that compute or sleep; a sleeping kernel leaves its tile as it is.
 class Kernels : public TimedKernels {
  public:
   using TimedKernels::TimedKernels;

@@ -19,7 +19,7 @@ inline const std::vector<std::string> kernel_names{"getrf", "trsm", "gemm"};
 // Measures each kernel on tiles of order `tile`, on the calling thread.
 [[nodiscard]] KernelTimes measure_kernels(int tile);
 
-// The kernels as tasks call them: computed, or slept. One that sleeps leaves its tile as it is.
+// The kernels as tasks call them: computed, or slept. A sleeping kernel leaves its tile as it is.
 class Kernels : public TimedKernels {
  public:
   using TimedKernels::TimedKernels;

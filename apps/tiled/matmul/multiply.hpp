@@ -19,7 +19,7 @@ inline const std::vector<std::string> kernel_names{"gemm"};
 // On tiles of this order, by the calling thread alone.
 [[nodiscard]] KernelTimes measure_kernels(int tile);
 
-// The kernel as tasks call it: computed, or slept. One that sleeps leaves its tile as it is.
+// The kernel as tasks call it: computed, or slept. A sleeping kernel leaves its tile as it is.
 class Kernels : public TimedKernels {
  public:
   using TimedKernels::TimedKernels;

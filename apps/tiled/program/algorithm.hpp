@@ -34,7 +34,7 @@ class Algorithm {
 
   // Puts there what run() begins with.
   virtual void fill() = 0;
-  // What is measured. Returns 0, or the order of the first leading minor that is bad.
+  // The call that is measured. Returns 0, or the order of the first leading minor that is bad.
   [[nodiscard]] virtual std::int64_t run(Variant variant, TaskUse& use) = 0;
   // For people: that the minor of this order is bad.
   [[nodiscard]] virtual std::string describe_minor(std::int64_t order) const;
@@ -65,7 +65,7 @@ class Algorithm {
 [[nodiscard]] std::unique_ptr<Algorithm> make_lu(const Team& team, const Options& options);
 [[nodiscard]] std::unique_ptr<Algorithm> make_matmul(const Team& team, const Options& options);
 
-// What --count-only prints. Throws InputError.
+// Prints the output of --count-only. Throws InputError.
 void print_count(const Options& options);
 
 }  // namespace tiled

@@ -55,7 +55,7 @@ assert a["held_out"] == 20 and 0 < a["rmse"] < a["rmse_mean"], a
 assert all(0 <= run["residual"] < 10 for run in runs), runs
 PY
 
-# What every rank reads from the same command line needs no more than one number of ranks.
+# Options that every rank reads from its command line are tested with one number of ranks.
 if [ "$ranks" -eq 1 ]; then
   refuse "Exactly 1 option from [--random,--locations,--check-rate,--count-only]" --tile 32
   refuse "not-an-option" --random 300 --not-an-option

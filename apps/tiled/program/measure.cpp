@@ -52,7 +52,7 @@ double Stopwatch::measure_rate() {
   const double deadline = MPI_Wtime() + options_.rate_s;
   imbrex::finish([&] {
     for (std::size_t i = 0; i < meters_.size(); ++i) {
-      // One that starts after the deadline, because a worker was not there, counts nothing.
+      // A meter that starts after the deadline, because a worker was not there, counts nothing.
       imbrex::task("dgemm rate").launch([this, &rates, i, deadline] {
         rates[i] = meters_[i].measure(deadline, &MPI_Wtime);
       });

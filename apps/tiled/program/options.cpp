@@ -41,7 +41,8 @@ const Traits& traits_of(const std::string& name) {
   return *std::ranges::find(all, name, &Traits::name);
 }
 
-// What not all algorithms take. The others refuse it, for it would mean nothing to them.
+// Options that only some algorithms take. Other algorithms refuse them, since they would have no
+// effect.
 struct TakenBy {
   const char* option;
   std::vector<std::string> algorithms;
@@ -98,7 +99,7 @@ void add_count(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, ranks_counted_max));
 }
 
-// What --count-only needs, and nothing that it would not heed.
+// Requires the options of --count-only, and refuses options that it would not use.
 void check_count(const CLI::App& app, const Options& options) {
   const std::vector<std::string> needed{"--n", "--ranks"};
   const std::vector<std::string> heeded{"algorithm", "--count-only", "--n",
@@ -141,7 +142,7 @@ void add_model(CLI::App& app, Options& options) {
       ->transform(CLI::CheckedTransformer(distances));
 }
 
-// What the command line says, until it is checked.
+// The text of the command line before it is checked.
 struct Words {
   std::vector<std::string> variants{"all"};
   std::string priorities;
@@ -220,7 +221,7 @@ Priorities read_priorities(const std::string& word, const Traits& algorithm) {
          : word == "panel" ? Priorities::panel : Priorities::sends;
 }
 
-// What does not go together.
+// Refuses options that do not go together.
 void check_together(const Options& options) {
   const bool inserted = options.variants.back() == Variant::inserted;
   if (options.timed.timed && (options.check_rate || !options.locations.empty())) {

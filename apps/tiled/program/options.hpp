@@ -51,8 +51,9 @@ struct Options {
   std::string json;
   bool check_rate = false;
 
-  // As asked for. Else by the order: larger tiles run nearer to the DGEMM rate, smaller ones leave
-  // more to overlap; no larger than the matrix.
+  // Returns the tile size of the command line. Without one, the order decides: larger tiles run
+  // nearer to the DGEMM rate, smaller ones leave more to overlap; a tile is no larger than the
+  // matrix.
   [[nodiscard]] int tile_of(std::int64_t rows) const;
 };
 
