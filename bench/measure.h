@@ -20,8 +20,8 @@ struct request {
 struct result {
   double ns;           // per operation
   long operations;     // in the timed pass
-  double inline_share; // of the tasks: those whose body ran inside the call that created them; -1
-                       // where nobody looked
+  double inline_share; // share of tasks whose body ran inside the call that created them; -1 if
+                       // it was not measured
   long suspensions;    // in the timed pass, as the runtime counts them; -1 where it does not
 };
 

@@ -77,7 +77,7 @@ double measure_rate(GemmMeter& meter) {
   return sum_over_ranks(meter.measure(MPI_Wtime() + rate_s, &MPI_Wtime));
 }
 
-// As apps/tiled: Frobenius norms, the numerator from `probes` vectors of random signs.
+// The residual of apps/tiled: Frobenius norms, the numerator from `probes` vectors of random signs.
 double residual(Local& factor, const RandomSource& source) {
   const RandomSource random(0, 20210901, 0);
   const auto n = static_cast<std::size_t>(factor.n);

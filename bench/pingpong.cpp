@@ -38,7 +38,7 @@ struct Intercepted {
 // One for both ways, whole numbers; the first is counted up.
 using Buffer = std::vector<std::int64_t>;
 
-// What the other task does in `busy`: it counts its turns. One worker, so no race.
+// In the variant `busy`, another task counts its turns. There is one worker, so there is no race.
 struct Turns {
   long taken = 0;
   bool stop = false;
@@ -162,7 +162,7 @@ int main(int argc, char** argv) {
   const long round_trips = argc > 2 ? std::atol(argv[2]) : 20000;
   const long bytes = argc > 3 ? std::atol(argv[3]) : 8;
   require_equal("bytes beyond whole numbers of 8", bytes % 8, 0);
-  // As an option of the environment, because MPI_Init starts the runtime.
+  // An option of the environment, because MPI_Init starts the runtime.
   setenv("IMBREX_WORKERS", std::to_string(workers).c_str(), 1);
   MPI_Init(&argc, &argv);
   Buffer buffer(static_cast<std::size_t>(bytes / 8));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The frame of the benchmarks: their common options, the build, commands under mpirun and
-tools/netlab, systems that take turns, and what comes out: rows with a median, a least and a most
-value, which are printed and kept in bench.json. A script says its cases."""
+tools/netlab, systems that take turns, and the results: rows with a median, a least and a most
+value, which are printed and kept in bench.json. A script states its cases."""
 
 import argparse
 import json
@@ -38,14 +38,15 @@ def progress(text):
 
 
 def options(doc, repetitions, prints_rows=True):
-    """A parser with what every script has; the script adds its own."""
+    """Returns a parser with the options that every script has; the script adds its own."""
     parser = argparse.ArgumentParser(description=doc,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=repetitions,
-                        help=f"default {repetitions}")
+                        help=f"number of repetitions (default {repetitions})")
     parser.add_argument("--build", type=pathlib.Path, default=SOURCE / "build",
                         help="build directory (default: build)")
-    parser.add_argument("--no-build", action="store_true", help="take the programs that are there")
+    parser.add_argument("--no-build", action="store_true",
+                        help="run the programs as they were built before")
     if prints_rows:
         parser.add_argument("--json", action="store_true",
                             help="print a line of JSON for each row, instead of the table")
@@ -123,7 +124,7 @@ def run_shown(command):
 
 
 def execute(command, environment, timeout_s):
-    """What a program prints."""
+    """Runs a program and returns its output."""
     try:
         done = subprocess.run(list(map(str, command)), timeout=timeout_s, capture_output=True,
                               text=True, check=False,
@@ -150,7 +151,7 @@ def run_json(command, environment, timeout_s):
 
 
 def run_file(make_command, environment, timeout_s):
-    """What a program writes to a file: make_command(path) is the command."""
+    """Returns the text that a program writes to a file: make_command(path) is the command."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "run.json"
         execute(make_command(path), environment, timeout_s)
@@ -191,15 +192,16 @@ class MpiRunner:
         return run_json(self.command(*command, **more), self.environment, timeout_s)
 
     def run_file(self, ranks, program, arguments, environment, timeout_s=900, **more):
-        """What it writes to its file --json."""
+        """Returns the text that the program writes to its file --json."""
         return run_file(lambda path: self.command(ranks, program, [*arguments, "--json", path],
                                                   environment, **more),
                         self.environment, timeout_s)
 
 
 def take_turns(plan, repetitions, run, text=lambda entry: " ".join(map(str, entry))):
-    """{place in the plan: {repetition: run(entry)}}. Every other repetition goes backwards, so that
-    none always runs behind the same neighbour. What fails is said, and the others go on."""
+    """Returns {place in the plan: {repetition: run(entry)}}. Every other repetition goes backwards,
+    so that no entry always runs behind one neighbour. A failed entry is reported, and the others go
+    on."""
     found = {place: {} for place in range(len(plan))}
     for repetition in range(repetitions):
         places = range(len(plan)) if repetition % 2 == 0 else reversed(range(len(plan)))

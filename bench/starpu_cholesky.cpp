@@ -31,7 +31,7 @@ using tiled::TiledMatrix;
 constexpr int probes = 16;  // as apps/tiled
 enum Kernel : int { potrf, trsm, syrk, gemm };
 
-// What the codelets see of the run.
+// Data of the run that the codelets see.
 double sleep_s[4];  // on a whole tile
 bool sleeps = false;
 double whole = 0;  // the work of a whole tile
@@ -129,7 +129,7 @@ void insert_all(const Layout& layout, const std::vector<starpu_data_handle_t>& h
                         "insert gemm");
       }
     }
-    // What nobody will write again and others have read: their copies may go.
+    // The tiles of this column are final and others have read them, so their copies may go.
     for (int i = k; i < tiles; ++i) starpu_mpi_cache_flush(MPI_COMM_WORLD, at(i, k));
   }
 }
@@ -165,7 +165,7 @@ double factor(TiledMatrix& matrix, int panel_priority) {
   return seconds;
 }
 
-// As apps/tiled: Frobenius norms, the numerator from vectors of random signs.
+// The residual of apps/tiled: Frobenius norms, the numerator from vectors of random signs.
 double residual(const TiledMatrix& matrix, const tiled::RandomSource& source) {
   const Layout& layout = matrix.layout();
   const auto n = static_cast<std::size_t>(layout.n);

@@ -38,7 +38,7 @@ int main() {
   late.set(2);
   if (late.future().get() != 2) return 4;
 
-  // A promise that nobody can set any more is broken, and says so.
+  // A promise whose last copy is gone without a value is broken: get() throws and names it.
   imbrex::Future<int> never;
   {
     const imbrex::Promise<int> forgotten("forgotten");

@@ -50,7 +50,7 @@ int main() {
     });
   });
 
-  // An error in one part reaches those whose ranges overlap it, and nobody else.
+  // An error in one part reaches only tasks whose ranges overlap it.
   auto broken = imbrex::task("load").out(imbrex::range(&numbers[100], 100)).spawn([] {
     throw std::runtime_error("no such part");
   });

@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     struct epoll_event event;
     imbrex_completion done[32];
     if (epoll_wait(loop, &event, 1, -1) != 1) continue;
-    if (event.data.fd == timer) {  /* nothing is under way before the timer fires */
+    if (event.data.fd == timer) {  /* nothing is in flight before the timer fires */
       epoll_ctl(loop, EPOLL_CTL_DEL, timer, NULL);
       start(queue, 1 - rank);
       continue;

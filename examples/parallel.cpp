@@ -34,7 +34,7 @@ int main() {
     ++steps;
   }
 
-  // As a loop of rows: each is replaced by its mean.
+  // A parallel loop over rows: each row is replaced by its mean.
   imbrex::parallel_for(plate, {.grain = 4, .name = "mean of rows"}, [](std::vector<double>& row) {
     double sum = 0;
     for (const double value : row) sum += value;

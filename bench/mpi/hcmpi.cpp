@@ -10,7 +10,7 @@
 
 namespace {
 
-// As messages::OfMpi; each status is an object of its own, as HCMPI has it.
+// The calls of messages::OfMpi, by HCMPI. Each status is an object of its own, as HCMPI has it.
 struct OfHcmpi {
   static void send(const char* buffer, const int bytes, const int peer, const int tag) {
     HCMPI_Send(buffer, bytes, HCMPI_BYTE, peer, tag, HCMPI_COMM_WORLD);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The multithreaded tests of Thakur and Gropp (Parallel Computing 35, 2009) as the HCMPI paper uses
-// them: several threads, or tasks, of one rank exchange messages with as many of another. What is
-// the same for threads.cpp, tasks.cpp and hcmpi.cpp; knows no runtime. Blocking MPI calls only.
+// them: several threads, or tasks, of one rank exchange messages with as many of another. This
+// header is shared by threads.cpp, tasks.cpp and hcmpi.cpp, and knows no runtime. Blocking MPI
+// calls only.
 #pragma once
 
 #include <mpi.h>
@@ -46,8 +47,8 @@ struct OfMpi {
   }
 };
 
-// What thread or task number `index` of `rank` does until `end_ns`: its messages. All pairs go on
-// for the same time: a thread that is done early would leave its processor to the others, and they
+// Exchanges the messages of thread or task number `index` of `rank` until `end_ns`. All pairs go on
+// for an equal time: a thread that is done early would leave its processor to the others, and they
 // would not be measured beside it.
 template <class Calls>
 long exchange(const Test& test, double end_ns, int rank, int index, char* buffer) {

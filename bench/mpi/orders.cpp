@@ -131,7 +131,7 @@ double measure(const Case& it, const int round, std::vector<char>& out, std::vec
   } else if (it.rank % 2 == 1) {
     receive(it, round, in);
   }
-  MPI_Barrier(MPI_COMM_WORLD);  // what was let go of has arrived
+  MPI_Barrier(MPI_COMM_WORLD);  // all sends that were started have arrived
   double seconds = MPI_Wtime() - begin;
   MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return seconds;

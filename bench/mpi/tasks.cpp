@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv) {
   const int count = messages::count_from(argc, argv);
-  // As an option of the environment, because MPI_Init starts the runtime.
+  // An option of the environment, because MPI_Init starts the runtime.
   setenv("IMBREX_WORKERS", std::to_string(count).c_str(), 1);
   MPI_Init(&argc, &argv);
   require_equal("workers", imbrex::worker_count(), count);

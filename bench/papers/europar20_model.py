@@ -74,7 +74,7 @@ def children(tree, ranks):
 
 
 class Flow:
-    """A message under way: how much of it is left, in seconds of a whole link, and its rate."""
+    """A message in flight: how much of it is left, in seconds of a whole link, and its rate."""
 
     def __init__(self, sender, to, tile, rest, before, left, since):
         self.sender, self.to, self.tile, self.rest, self.before = sender, to, tile, rest, before
@@ -247,13 +247,15 @@ def cluster(name, tiles, tile=320):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--grid", type=int, nargs=2, default=(2, 2), metavar=("ROWS", "COLUMNS"))
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--gbits", type=float, default=1, help="of a link (default 1)")
-    parser.add_argument("--tiles", type=int, default=32, help="of a side (default 32)")
-    parser.add_argument("--tile", type=int, default=512, help="rows of one (default 512)")
+    parser.add_argument("--grid", type=int, nargs=2, default=(2, 2), metavar=("ROWS", "COLUMNS"),
+                        help="grid of ranks (default 2 2)")
+    parser.add_argument("--workers", type=int, default=1, help="workers of a rank (default 1)")
+    parser.add_argument("--gbits", type=float, default=1, help="rate of a link (default 1)")
+    parser.add_argument("--tiles", type=int, default=32,
+                        help="tiles of a side of the matrix (default 32)")
+    parser.add_argument("--tile", type=int, default=512, help="rows of a tile (default 512)")
     parser.add_argument("--kernels-us", type=float, nargs=4, default=(1000, 3000, 3000, 6000),
-                        metavar="US", help="potrf, trsm, syrk, gemm (1000 3000 3000 6000)")
+                        metavar="US", help="times of potrf, trsm, syrk, gemm (1000 3000 3000 6000)")
     arguments = parser.parse_args()
     machine = Machine(*arguments.grid, arguments.workers, arguments.gbits * 1e9, arguments.tiles,
                       arguments.tile, tuple(us * 1e-6 for us in arguments.kernels_us))

@@ -236,16 +236,19 @@ def hidden(share):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program", choices=("fft2d", "fft3d", "mapreduce"))
-    parser.add_argument("--ranks", type=int, default=2, help="default 2; fft3d: a square of them")
+    parser.add_argument("program", choices=("fft2d", "fft3d", "mapreduce"),
+                        help="the program to model")
+    parser.add_argument("--ranks", type=int, default=2,
+                        help="number of ranks, for fft3d a square number (default 2)")
     parser.add_argument("--before", type=float, default=0.5, metavar="S",
-                        help="computing before the (first) exchange (default 0.5)")
+                        help="seconds of computing before the first exchange (default 0.5)")
     parser.add_argument("--after", type=float, default=0.5, metavar="S",
-                        help="computing after it, after each (default 0.5)")
+                        help="seconds of computing after each exchange (default 0.5)")
     parser.add_argument("--exchange", type=float, default=1, metavar="S",
-                        help="of it, of each alone (default 1)")
-    parser.add_argument("--parts", type=int, default=16, help="default 16")
-    parser.add_argument("--points", type=int, default=4096, help="of a line (default 4096)")
+                        help="seconds of each exchange alone (default 1)")
+    parser.add_argument("--parts", type=int, default=16,
+                        help="parts of an exchange (default 16)")
+    parser.add_argument("--points", type=int, default=4096, help="points of a line (default 4096)")
     arguments = parser.parse_args()
     if arguments.ranks < 2 or arguments.parts < 1 or arguments.points < 2:
         parser.error("at least 2 --ranks, 1 of --parts, 2 --points")

@@ -100,7 +100,7 @@ def times_of(at):
 
 
 def program_of(setting, at):
-    """What ics19_model simulates, from what was measured; None if times are missing."""
+    """Returns the results of ics19_model for the measured times; None if times are missing."""
     name, ranks, _ = setting
     times = times_of(at)
     if times is None:

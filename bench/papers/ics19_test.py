@@ -57,8 +57,8 @@ class ModelTest(unittest.TestCase):
                 for ratio, figure in zip(RATIOS, figures):
                     program = program_of(name, ranks, ratio)
                     ours = model.bound(program) if way == "bound" else model.saved(program, way)
-                    # What costs nothing here: up to 4.5 with a core for each rank, and 8.5 on
-                    # shared ones; least where communication hides computing anyway.
+                    # The model leaves out costs of the measured runs: up to 4.5 with a core for
+                    # each rank, and 8.5 on shared ones; least if communication hides computing.
                     most = 1.1 if way == "bound" else 2.5 if ratio == 2 else \
                         4.5 if ranks == 2 else 8.5
                     with self.subTest(name=name, ranks=ranks, way=way, ratio=ratio):
@@ -377,7 +377,7 @@ class BoundTest(unittest.TestCase):
 
 
 class PictureTest(unittest.TestCase):
-    """What is drawn, without the library that draws."""
+    """The drawn figures, without the library that draws."""
 
     def test_gains_and_the_model(self):
         key = {"part": "mapreduce", "program": "matvec", "ranks": 2, "ratio": 1.0}

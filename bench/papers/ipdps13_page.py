@@ -175,7 +175,7 @@ PARTS = {"synchronisation": ("Barriers and reductions (Table II)", synchronisati
 
 
 def draw_shares(axis, results):
-    """What each system does with its time: Table III as bars."""
+    """Draws Table III as bars: how each system spends its time."""
     lines = [line for line in of(results, "uts") if line["system"] != "sequential"]
     labels = [f"{line['tree']} {line['system']} {line['shape']}" for line in lines]
     left = [0.0] * len(lines)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the pages of bench/papers share: lines of results, tables in Markdown, the frame of page and
-picture, and the name of the machine."""
+"""The parts that the pages of bench/papers share: lines of results, tables in Markdown, the frame
+of page and picture, and the name of the machine."""
 
 import io
 import pathlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the runners of bench/papers share: their options, the file of results, and how a page is
-made of it. A runner measures its parts and adds lines to the results; its page reads them."""
+"""The parts that runners of bench/papers share: options, the file of results, and the making of a
+page. A runner measures its parts and adds lines to the results; its page reads them."""
 
 import datetime
 import json
@@ -18,9 +18,10 @@ def options(doc, paper, parts, repetitions):
     parser = records.options(doc, repetitions, prints_rows=False)
     parser.set_defaults(paper=paper)
     parser.add_argument("--parts", nargs="*", choices=parts, default=parts, metavar="PART",
-                        help="of " + ", ".join(parts) + " (default: all); none: only the page")
+                        help="parts to measure, of " + ", ".join(parts) + " (default: all); no "
+                             "PART: write the page only")
     parser.add_argument("--results", type=pathlib.Path, default=HERE / f"{paper}_results.json",
-                        help="where results are kept (default: beside this program)")
+                        help="the file of all results (default: beside this program)")
     parser.add_argument("--page", type=pathlib.Path,
                         default=records.SOURCE / "docs" / "papers" / f"{paper}.md",
                         help="the page to write; its picture goes beside it, as .png")

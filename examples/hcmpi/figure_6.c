@@ -16,7 +16,7 @@ static void B(void) {
   b_done = 1;
   if (rank != 0) HCMPI_Send(&b_done, 1, HCMPI_INT, 0, 0, HCMPI_COMM_WORLD);
 }
-/* After the barrier all of them are under way to rank 0. */
+/* After the barrier all of them are in flight to rank 0. */
 static void C(void) {
   c_saw = b_done;
   for (int from = 1; rank == 0 && from < size; from++) {

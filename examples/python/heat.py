@@ -23,7 +23,7 @@ async def step(comm: aio.Comm, rows: list[array[float]]) -> list[array[float]]:
     below = comm.rank + 1 if comm.rank + 1 < comm.size else MPI.PROC_NULL
     exchange = asyncio.gather(comm.Recv(rows[0], above, 1), comm.Send(rows[ROWS], below, 1),
                               comm.Recv(rows[ROWS + 1], below, 2), comm.Send(rows[1], above, 2))
-    await asyncio.sleep(0)  # the messages are under way
+    await asyncio.sleep(0)  # the messages are in flight
     inner = [relax(rows, i) for i in range(2, ROWS)]
     await exchange
     return [rows[0], relax(rows, 1), *inner, relax(rows, ROWS), rows[ROWS + 1]]
