@@ -18,7 +18,7 @@ import sys
 import check_interface
 import check_words
 
-# What stands in for functions that other headers describe.
+# Serial stand-ins for functions that other headers describe.
 SERIAL = {"include/imbrex/detail/serial.h", "include/imbrex/detail/serial.hpp"}
 COLUMNS_MAX, FUNCTION_LINES_MAX, FILE_LINES_MAX, FOLDER_NAMES_MAX = 100, 70, 800, 12
 RING_FILES_MAX = 4
@@ -100,7 +100,7 @@ def line_of(text, position):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--root", type=pathlib.Path,
+    parser.add_argument("--root", type=pathlib.Path, help="the tree to check (default: this tree)",
                         default=pathlib.Path(__file__).resolve().parent.parent)
     tree = Tree(parser.parse_args().root.resolve())
     for check in (check_licence_lines, check_sizes, check_cpp_functions, check_python_functions,
@@ -308,7 +308,7 @@ def stem_of(name):
 def rings_of(needs):
     """The strongly connected components of a graph, by Kosaraju's algorithm without recursion."""
     def reach(start, edges, seen):
-        """What can be reached from `start`, each after all that it leads to."""
+        """Returns the nodes reached from `start`, each after all nodes that it leads to."""
         path, order = [(start, iter(sorted(edges.get(start, ()))))], []
         seen.add(start)
         while path:
@@ -423,8 +423,8 @@ def layer_of(name, layers):
 
 
 def target_of(included, layers):
-    """The layer of an included file, the one that names most of its path; None for the system's
-    and for neighbours."""
+    """Returns the layer of an included file: the layer that names most of its path; None for
+    headers of the system and of the file's own folder."""
     if included.startswith("imbrex/"):
         folder = included.split("/")[1]
         return {"detail": "waist", "compat": "compat"}.get(folder, "public")
@@ -457,7 +457,7 @@ def check_dead_files(tree):
                 for target in INCLUDE.findall(text)}
     for name, _ in tree.of({".hpp", ".h"}):
         if pathlib.PurePath(name).name not in included and not name.startswith("include/imbrex/"):
-            tree.report(name, 1, "dead: nobody includes it")
+            tree.report(name, 1, "dead: no file includes it")
     installed = set(tree.texts.get("include/CMakeLists.txt", "").replace(")", " ").split())
     for name, _ in tree.of({".hpp", ".h"}, "include/"):
         if name.removeprefix("include/") not in installed:
@@ -487,7 +487,7 @@ def is_named(tree, name, folder):
 
 
 def is_made(name, word, words):
-    """Whether a word such as ${part}_test.cpp, in a loop over the parts, can become `name`."""
+    """Returns whether a word such as ${part}_test.cpp, in a loop over parts, can become `name`."""
     pattern = re.sub(r"\\\$\\{\w+\\}", r"([\\w/]+)", re.escape(word))
     match = re.fullmatch(pattern, name)
     return match is not None and set(match.groups()) <= words

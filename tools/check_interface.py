@@ -12,7 +12,7 @@ ATTRIBUTE = re.compile(r"\[\[.*?\]\]", re.DOTALL)
 ACCESS = {"public", "private", "protected"}
 NO_FUNCTION = re.compile(r"^(using|typedef|friend|static_assert|namespace|enum|concept)\b")
 REQUIRES = re.compile(r"\brequires\s*(\([^()]*\)\s*)?$")
-# Nobody asks what these do.
+# Functions whose meaning is obvious.
 OBVIOUS = re.compile(r"~|=\s*(?:default|delete)\s*$|\boperator=\s*\(|"
                      r"^\W*(?:constexpr\s+)?(\w+)\s*\((?:const\s+)?\1\s*&{1,2}\s*\w*\)")
 
@@ -135,7 +135,7 @@ def breaches(name, text):
     last, described = 0, False
     for function in public_functions(text):
         if re.search(r"\bdetail::\w+\s*\(", function.signature.split("(")[0] + "("):
-            continue  # the body of one that no program calls
+            continue  # the body of a function that no program calls
         above = line_above(lines, function.line)
         if in_c:
             own = above.endswith("*/") or "/*" in lines[function.last - 1]

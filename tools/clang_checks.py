@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What clang finds in the source without building it.
+"""Checks the source by clang, without building it.
 
-`locks`: that what a lock guards is touched while the lock is held (src/base/guarded.hpp), in every
-file of src/ that sees such a lock. `tidy`: the checks of .clang-tidy.
-The commands by which a tree was configured say how each file is compiled. Exit status: 0 clean,
-1 something was found, 77 clang is not there.
+`locks` checks in every file of src/ that sees a guarded lock (src/base/guarded.hpp) that guarded
+data are touched only while the lock is held. `tidy` runs the checks of .clang-tidy.
+The compile commands of a configured tree say how each file is compiled. Exit status: 0 no finding,
+1 findings, 77 clang is not installed.
 """
 import argparse
 import concurrent.futures
@@ -41,7 +41,7 @@ struct Breach {
   void write() { first = second = 1; }
 };
 """
-# What most files include, read once.
+# Headers that most files include, read once.
 OFTEN_INCLUDED = """algorithm array atomic chrono condition_variable deque exception functional list
 map memory mutex random set shared_mutex source_location span string thread unordered_map variant
 vector fmt/format.h""".split()
@@ -50,19 +50,20 @@ vector fmt/format.h""".split()
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="what", required=True)
-    locks = commands.add_parser("locks", help="the analysis of thread safety")
-    tidy = commands.add_parser("tidy", help="clang-tidy, on src/ or what has changed there")
-    for command, what in ((locks, "only files that differ, or include one that does, from where "
-                           "this branch has left COMMIT; all if there is no such commit"),
-                          (tidy, "only files that differ from where this branch has left COMMIT; "
-                           "if there is no such commit, --most of them all")):
+    locks = commands.add_parser("locks", help="run clang's analysis of thread safety")
+    tidy = commands.add_parser("tidy", help="run clang-tidy on src/, or on its changed files")
+    for command, what in ((locks, "check only files that changed since this branch left COMMIT, or "
+                           "that include a changed file; all files if there is no such commit"),
+                          (tidy, "check only files that changed since this branch left COMMIT; if "
+                           "there is no such commit, check --most files")):
         command.add_argument("--since", metavar="COMMIT", help=what)
-    tidy.add_argument("--most", metavar="COUNT", type=int, help="look at so many files at most")
+    tidy.add_argument("--most", metavar="COUNT", type=int, help="check at most COUNT files")
     for command in (locks, tidy):
         command.add_argument("--tree", type=pathlib.Path, default=ROOT / "build",
-                             help="the directory that was configured (build)")
-        command.add_argument("--jobs", type=int, default=os.cpu_count())
-        command.add_argument("files", nargs="*", help="only these")
+                             help="a configured build directory (default: build)")
+        command.add_argument("--jobs", type=int, default=os.cpu_count(),
+                             help="files that are checked at once (default: one a processor)")
+        command.add_argument("files", nargs="*", help="check these files only")
     arguments = parser.parse_args()
     compiled = read_commands(arguments.tree)
     if arguments.files:
@@ -138,7 +139,7 @@ def check_locks(compiled, arguments):
     if changed is not None:
         names = [name for name in names if not changed.isdisjoint(with_includes(name))]
         if not names:
-            print("tools/clang_checks.py locks: nothing that sees a lock has changed")
+            print("tools/clang_checks.py locks: no changed file uses a guarded lock")
             return 0
     with tempfile.TemporaryDirectory() as folder:
         often = pathlib.Path(folder) / "often_included.hpp"
@@ -153,7 +154,7 @@ def check_locks(compiled, arguments):
 
 @functools.lru_cache(maxsize=None)
 def includes(name):
-    """Whether the file has annotations, and the files of ours that it includes."""
+    """Returns whether the file has annotations, and which files of the project it includes."""
     text = (ROOT / name).read_text(encoding="utf-8")
     found = []
     for header in INCLUDE.findall(text):

@@ -32,7 +32,7 @@ HELP_FORTRAN = """\
 
 
 class Asked:
-    """What the words of a command line ask of this wrapper, and those that are the compiler's."""
+    """The words of a command line: options of this wrapper, and words for the compiler."""
 
     def __init__(self, arguments):
         self.mpi, self.tsan, self.show, self.help, self.modules = "", False, False, False, None
@@ -97,7 +97,7 @@ def wanted_compiler(asked, language):
 
 
 def for_fortran(build, compiler, asked):
-    """What stands before the user's words, and behind them."""
+    """Returns the words to put before the user's words, and behind them."""
     import imbrex_fortran
     version = imbrex_fortran.version_of(compiler)
     options = imbrex_fortran.options_for(version, build.core["fortran_options"])

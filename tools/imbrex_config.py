@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`imbrex config`, which prints what compilers and linkers are to be told; imbrex_compile.py tells
-it to them.
+"""`imbrex config`, which prints flags for compilers and linkers; imbrex_compile.py passes the flags
+to a compiler.
 
-libimbrex_mpi must come before the MPI's library, and stay where the linker drops what nothing has
-named so far: who writes the line by hand forgets one or the other, and the program works until its
-tasks wait. What was built says what it is in files that CMake writes, share/imbrex/config/.
+libimbrex_mpi must come before the MPI's library, and stay even if the linker drops libraries that
+nothing has named so far. A line that was written by hand often misses one or the other, and the
+program works until its tasks wait. CMake describes the build in files of share/imbrex/config/.
 """
 import json
 import os
@@ -22,28 +22,32 @@ FORTRAN_COMPILERS = ("gfortran", "flang-new", "flang", "ifx", "nvfortran")
 
 def add_to(commands):
     parser = commands.add_parser(
-        "config", help="flags for compilers and linkers, as imbrex-cc, imbrex-c++, imbrex-fort use",
+        "config", help="print flags for compilers and linkers, which imbrex-cc, imbrex-c++ and "
+        "imbrex-fort also use",
         usage="imbrex config [options]",
-        description="Prints flags for compilers and linkers, on one line. Where imbrex was built "
-        "with an MPI they are those of programs with MPI. imbrex-cc, imbrex-c++ and imbrex-fort "
-        "are compilers that have them, as mpicc has MPI's; --show prints what they run.")
-    for name, text in (("cflags", "for the compiler"),
-                       ("libs", "for the linker: put them before the MPI's own libraries"),
-                       ("prefix", "where imbrex is installed"),
-                       ("libdir", "where its libraries are"),
-                       ("includedir", "where its headers are")):
+        description="Prints flags for compilers and linkers, on one line. If imbrex was built with "
+        "an MPI, the flags are for programs with MPI. The compilers imbrex-cc, imbrex-c++ and "
+        "imbrex-fort use these flags, as mpicc uses MPI's; --show prints the command they run.")
+    for name, text in (("cflags", "print flags for the compiler"),
+                       ("libs", "print flags for the linker; they go before the MPI's own "
+                        "libraries"),
+                       ("prefix", "print the folder in which imbrex is installed"),
+                       ("libdir", "print the folder of the libraries"),
+                       ("includedir", "print the folder of the headers")):
         parser.add_argument(f"--{name}", dest="wanted", action="append_const", const=name,
                             help=text)
-    parser.add_argument("--mpi", metavar="NAME", help="openmpi, mpich or abi, where imbrex was "
-                        "installed for several MPIs")
-    parser.add_argument("--no-mpi", action="store_true", help="for programs without MPI")
-    parser.add_argument("--tsan", action="store_true", help="of the variant for ThreadSanitizer")
+    parser.add_argument("--mpi", metavar="NAME", help="print flags for this MPI (openmpi, mpich "
+                        "or abi), if imbrex was installed for several")
+    parser.add_argument("--no-mpi", action="store_true",
+                        help="print flags for programs without MPI")
+    parser.add_argument("--tsan", action="store_true",
+                        help="print flags of the variant for ThreadSanitizer")
     parser.set_defaults(run=run, parser=parser)
 
 
 def run(options):
     if not options.wanted:
-        options.parser.error("nothing asked for: give --cflags, --libs, --prefix, --libdir or "
+        options.parser.error("give one or more of --cflags, --libs, --prefix, --libdir, "
                              "--includedir")
     build = Build(None if options.no_mpi else options.mpi or "", options.tsan)
     print(" ".join(shlex.join(getattr(build, what)()) for what in options.wanted))
@@ -78,8 +82,8 @@ def version():
 
 
 class Build:
-    """The core, and imbrex::mpi for one MPI if `mpi` is not None; "" is the one that belongs to the
-    core, or the only one."""
+    """The core, and imbrex::mpi for one MPI if `mpi` is not None. The empty name selects the MPI
+    that was built with the core, or the only MPI."""
 
     def __init__(self, mpi, tsan):
         folder = find_folder()
@@ -122,7 +126,7 @@ class Build:
                 *rpath(os.path.dirname(library) for library in libraries)]
 
     def own_cflags(self):
-        # As CMake's imbrex::mpi: of the MPI, the C interface only.
+        # CMake's imbrex::mpi gives an equal set: only the C interface of the MPI.
         mpi = ["-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1"] if self.mpi else []
         tsan = ["-fsanitize=thread", "-g"] if self.tsan else []
         return ["-I" + self.includedir()[0], *mpi, *tsan]

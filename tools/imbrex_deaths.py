@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs an MPI launcher for `imbrex run`, hands on what it says, and names the rank that has died
-first, be it by a signal or by its exit code: of many messages, that is the one to look at.
+"""Runs an MPI launcher for `imbrex run`, passes its output on, and names the rank that has died
+first, by a signal or by its exit code. This rank explains the messages of all others.
 
-A process that is killed cannot say anything itself, so the launcher is asked. Open MPI's names the
-rank in its own words. MPICH's Hydra lists how all have ended, those too that it has killed itself
-then, and names a process, which may be one of these. So ranks say which process they are, and those
-of this node are watched; of ranks that were not, the first cannot be told, and all are named. Open
-MPI 4.1's sometimes loses the text of MPI_Abort, and Open MPI 5's that of a rank that returns a code
-other than 0 behind MPI_Finalize, so ranks tell these too. What only this file has asked for is not
-handed on. What ranks say is written in src/mpi/engine/deaths.cpp.
+A killed process cannot print a message, so the launcher's output is read. Open MPI's launcher names
+the rank in its own words. MPICH's Hydra lists how all processes have ended, also those that it has
+killed itself, and names one, which may be one of these. Therefore ranks report their process ids,
+and the processes of this node are watched. If the dead ranks were not watched, the first is not
+known, and all are named. Open MPI 4.1 sometimes loses the text of MPI_Abort, and Open MPI 5 that of
+a rank that returns a code other than 0 after MPI_Finalize, so ranks report these too. Output that
+only this file has requested is not passed on. src/mpi/engine/deaths.cpp writes the reports.
 """
 import os
 import re
@@ -71,11 +71,11 @@ class Stream(threading.Thread):
             while text:
                 text = text[os.write(self.target, text):]
         except OSError:
-            pass  # nobody listens: the launcher shall go on
+            pass  # the reader has left; the launcher goes on
 
 
 class Asked:
-    """What Hydra and the ranks were asked to tell."""
+    """The output that Hydra and the ranks were asked for."""
 
     def __init__(self):
         self.ranks = {}     # by process

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the parts of the `imbrex` command have in common: mistakes, and where a program is."""
+"""Shared by the parts of the `imbrex` command: the error class, and the search for a program."""
 import os
 
 
 class CommandError(Exception):
-    """What the user must change, of what `imbrex` and its compiler wrappers were given or found."""
+    """An error that the user can mend: in the arguments, or in the files that `imbrex` found."""
 
 
 def which(name):

@@ -29,22 +29,24 @@ POLICY_TABLES = (os.path.join(HERE, "policies.def"),
 
 def add_to(commands):
     parser = commands.add_parser(
-        "run", help="start a program with imbrex under it: its OpenMP tasks, its MPI calls",
+        "run", help="run a program's OpenMP tasks and MPI calls on imbrex",
         usage="imbrex run [options] [--] command...",
         description="Starts a program that GCC compiled with -fopenmp on imbrex's libgomp.so.1, "
         "and under an MPI launcher (mpirun, mpiexec, srun), or if it uses MPI, with the "
-        "libimbrex_mpi that fits its MPI. Variables like IMBREX_STALL_S and OMP_PLACES are handed "
-        "on. When a rank dies it is named.")
+        "libimbrex_mpi that fits its MPI. Variables like IMBREX_STALL_S and OMP_PLACES reach the "
+        "program. If a rank dies, a message names it.")
     parser.add_argument("--policy", metavar="P", type=policy,
-                        help="IMBREX_POLICY: which ready task runs first")
-    parser.add_argument("--threads", type=positive, metavar="N", help="OMP_NUM_THREADS")
-    parser.add_argument("--trace", metavar="DIR", help="IMBREX_TRACE: for `imbrex report DIR`")
+                        help="set IMBREX_POLICY, which selects the ready task that runs first")
+    parser.add_argument("--threads", type=positive, metavar="N", help="set OMP_NUM_THREADS")
+    parser.add_argument("--trace", metavar="DIR",
+                        help="set IMBREX_TRACE: record a trace for `imbrex report DIR`")
     parser.add_argument("--summary", action="store_true",
-                        help="IMBREX_SUMMARY: a table of times at the end")
-    parser.add_argument("--no-mpi", action="store_true", help="leave the MPI calls alone")
+                        help="set IMBREX_SUMMARY: print a table of times at the end")
+    parser.add_argument("--no-mpi", action="store_true", help="do not change the MPI calls")
     parser.add_argument("--libraries", metavar="DIR",
-                        help="where libimbrex.so is; default: beside this command")
-    parser.add_argument("command", nargs="...", metavar="command...")
+                        help="the folder of libimbrex.so (default: beside this command)")
+    parser.add_argument("command", nargs="...", metavar="command...",
+                        help="the program or MPI launcher, with its arguments")
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -93,8 +95,8 @@ def run(options):
 
 
 def prepare(options, command):
-    """Whose launcher it is, if it is one; the command as it is started, and the variables that it
-    is started with."""
+    """Returns whose launcher the command is, if it is one; the command to start, and the variables
+    of its environment."""
     libraries = options.libraries or find_libraries()
     preloaded = [omp_library(libraries)]
     is_launcher = LAUNCHERS.match(os.path.basename(command[0])) is not None
@@ -284,15 +286,15 @@ def warn_without_openmp(options, program, linked):
 
 
 def may_load(program):
-    """Whether a program may load libraries that it is not linked with, as Python does."""
+    """Returns whether a program may load libraries that it is not linked with, as Python does."""
     with open(program, "rb") as file:
         return b"dlopen" in file.read()
 
 
 def application(words):
-    """What runs in the end, behind commands such as `env` or `taskset`, and its libraries: the
-    first word that names a program; or a path behind it, if only that has OpenMP or MPI or is the
-    last. (None, None): there is none, or only scripts."""
+    """Returns the program that runs in the end, behind commands such as `env` or `taskset`, and its
+    libraries. The program is the first word that names one, or a path behind it if only that path
+    has OpenMP or MPI or is the last. (None, None): there is no program, or only scripts."""
     found = None, None
     for word in words:
         if word.startswith("-") or (found[0] and "/" not in word):

@@ -115,7 +115,7 @@ class RunTest(unittest.TestCase):
         self.refuses("(there is: libimbrex_mpi_openmpi.so)", "mpiexec.hydra", "theirs")
 
     def dies(self, launcher, version, says, code):
-        """What `imbrex run` adds when the launcher says so and ends with this code."""
+        """Runs `imbrex run` with a launcher that prints `says` and ends with `code`."""
         self.script(launcher, f'if [ "$1" = --version ]; then echo "{version}"; exit; fi\n'
                     f"cat <<'TEXT' >&2\n{says}\nTEXT\necho results\nexit {code}")
         result = self.run_it("--no-mpi", launcher, "program")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`imbrex simulate`: runs a program on a cluster that is not there, under the library's policies.
+"""`imbrex simulate`: runs a program on a simulated cluster, under the library's policies.
 
-Here the command line, the files of networks and kernels, and the output. The simulation itself is
-the program imbrex-simulate (src/simulate), which gets one word NAME=VALUE for each setting.
+This file has the command line, the files of networks and kernels, and the output. The program
+imbrex-simulate (src/simulate) simulates; it gets one word NAME=VALUE for each setting.
 """
 import argparse
 import itertools
@@ -30,7 +30,7 @@ SIZES = {"cholesky": {"n": None, "tile": 512}, "stencil1d": {"size": None, "ghos
 MACHINE = {"ranks": 1, "workers": 1, "per-node": 1}
 RESULTS = ("policy", "ranks", "workers", "seconds", "in_task", "idle", "overhead", "tasks",
            "messages", "bytes")
-INTERNAL = ("events", "live_tasks")  # in a record, for whoever works on the simulator
+INTERNAL = ("events", "live_tasks")  # in a record, for work on the simulator
 # The operations of one kernel on tiles of b x b: multiply by b^3.
 CHOLESKY_FLOPS = {"potrf": 1 / 3, "trsm": 1, "syrk": 1, "gemm": 2}
 # Parameters of a network: the name in a file, the name in imbrex-simulate, and the conversion.
@@ -52,32 +52,33 @@ TASK_BYTES = 640  # of a live task: measured
 
 def add_to(commands):
     parser = commands.add_parser(
-        "simulate", help="how long a program takes on a cluster that is not there, under each "
-        "policy", usage="imbrex simulate PROGRAM [options]",
+        "simulate", help="predict a program's time on a simulated cluster, under each policy",
+        usage="imbrex simulate PROGRAM [options]",
         description="Simulates a program on ranks, workers and a network that need not exist, with "
-        "the code of the library's own policies. Prints how long it takes. `imbrex simulate "
+        "the code of the library's own policies. Prints the simulated time. `imbrex simulate "
         "--list` shows programs, networks and policies.")
-    parser.add_argument("program", nargs="?", metavar="PROGRAM", help=" or ".join(PROGRAMS))
+    parser.add_argument("program", nargs="?", metavar="PROGRAM",
+                        help="the program to simulate: " + " or ".join(PROGRAMS))
     parser.add_argument("--list", action="store_true", help="show programs, networks and policies")
     for name, text in (("n", "rows of the matrix"), ("tile", "rows of a tile (default 512)"),
                        ("size", "cells of all ranks"), ("ghost", "cells of a ghost layer"),
                        ("chunks", "tasks of a rank's core in a step (default 4)"),
-                       ("steps", "of the stencil (default 100)"),
-                       ("ranks", "how many ranks (default 1)"),
+                       ("steps", "steps of the stencil (default 100)"),
+                       ("ranks", "number of ranks (default 1)"),
                        ("workers", "workers of each rank (default 1)"),
                        ("per-node", "ranks that share a node and its NIC (default 1)"),
                        ("lookahead", "steps whose received tiles are in memory at once (default: "
-                        "all)"), ("window", "IMBREX_WINDOW (default 512)"),
-                       ("seed", "of the noise (default 1)")):
+                        "all)"), ("window", "value of IMBREX_WINDOW (default 512)"),
+                       ("seed", "seed of the noise (default 1)")):
         parser.add_argument(f"--{name}", type=whole, metavar="N", help=text)
     parser.add_argument("--cell-ns", type=amount, metavar="X", help="time of a cell of the stencil")
     parser.add_argument("--boundary", choices=("periodic", "open"), default="periodic",
-                        help="of the stencil (default periodic)")
+                        help="boundary of the stencil (default periodic)")
     parser.add_argument("--slow", metavar="RANK:FACTOR",
-                        help="a rank whose kernels take FACTOR times as long")
+                        help="make the kernels of this rank take FACTOR times as long")
     parser.add_argument("--grid", metavar="PxQ", help="grid of ranks (default: nearly square)")
     parser.add_argument("--policy", metavar="P,...", default="default",
-                        help="IMBREX_POLICY; with several, one simulation for each")
+                        help="value of IMBREX_POLICY; each of several gets a simulation")
     parser.add_argument("--network", metavar="NAME|FILE", default="edr",
                         help="a network of --list, or a file (default edr)")
     parser.add_argument("--kernels", metavar="FILE|NAME=TIME,...",
@@ -88,10 +89,10 @@ def add_to(commands):
                         help="time to begin and end a task (default 0.2)")
     parser.add_argument("--progress", default="auto", metavar="MODE",
                         choices=("auto", "poll", "callback", "dedicated-thread"),
-                        help="IMBREX_PROGRESS (default auto)")
-    parser.add_argument("--points", metavar="POINT,...", help="several simulations, as "
+                        help="value of IMBREX_PROGRESS (default auto)")
+    parser.add_argument("--points", metavar="POINT,...", help="run several simulations, as "
                         "n=40960:ranks=1,n=51712:ranks=2")
-    parser.add_argument("--json", metavar="FILE", help="write the results there")
+    parser.add_argument("--json", metavar="FILE", help="write the results to FILE")
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -170,7 +171,7 @@ def checked(point, sizes):
         if point[name] is None:
             raise CommandError(f"--{name} is missing")
         if point[name] < 1:
-            raise CommandError(f"--{name} {point[name]}: 1 or more")
+            raise CommandError(f"--{name} {point[name]}: give 1 or more")
     if max(point["ranks"], point.get("tile", 0), point.get("chunks", 0),
            point.get("steps", 0)) > 2 ** 20 or point["workers"] > 4096:
         raise CommandError("at most 1,048,576 ranks, rows of a tile, chunks and steps, and 4,096 "
@@ -225,7 +226,7 @@ def words(options, point, policy, network, kernels):
         settings |= {f"kernel.{name}": time for name, time in times.items()}
     else:
         if options.cell_ns is None:
-            raise CommandError("--cell-ns is missing: the time of a cell")
+            raise CommandError("--cell-ns is missing: give the time of a cell")
         settings |= {"cell_ns": options.cell_ns, "periodic": int(options.boundary == "periodic")}
     return [f"{name}={value}" for name, value in (settings | network | point["sizes"]).items()]
 
@@ -298,7 +299,7 @@ def read_network(name):
 def read_kernels(text):
     """Kernels by name, each with (number, unit, where it was given)."""
     if text is None:
-        raise CommandError("--kernels is missing, as gemm=6ms: how long a kernel takes")
+        raise CommandError("--kernels is missing: give the time of a kernel, as gemm=6ms")
     if not os.path.isfile(text) and "=" not in text:
         raise CommandError(f"--kernels {text}: neither a file nor NAME=TIME, as gemm=6ms")
     if not os.path.isfile(text):
@@ -324,7 +325,7 @@ def read_kernels(text):
 
 
 def kernel_times(kernels, flops, tile):
-    """Nanoseconds by kernel. What is not given runs at the rate of gemm."""
+    """Returns nanoseconds by kernel. A kernel without a given time runs at the rate of gemm."""
     given = {name: number * TIMES[unit] if unit in TIMES else flops[name] * tile ** 3 / number
              for name, (number, unit) in kernels.items()}
     if "gemm" not in given and set(given) != set(flops):

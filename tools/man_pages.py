@@ -25,7 +25,7 @@ COMMAND = re.compile(r"^    (?P<name>[a-z]+) +(?P<text>\S.*)$")
 
 @functools.cache
 def help_of(name, *words):
-    """What a command prints for --help. imbrex-cc and its like know themselves by their name."""
+    """Returns the output of --help. The compiler wrappers know by their name which one they are."""
     tool = TOOLS / ("netlab" if name == "netlab" else "imbrex")
     with tempfile.TemporaryDirectory() as folder:
         link = pathlib.Path(folder, name)

@@ -19,7 +19,7 @@ TOKEN = re.compile(r"""
   | (?P<word>[A-Za-z_]\w*)
   | (?P<sign><=>|<<=|>>=|\.\.\.|::|->|\+\+|--|&&|\|\||[=!<>+*/%&|^-]=|<<|\[\[|\]\]|[^\s\w])
 """, re.VERBOSE | re.DOTALL | re.MULTILINE)
-# What stands between spaces only where it is an operator of two values, as the style has it.
+# Operators of two values stand between spaces in the project's style, and other uses do not.
 BINARY = {
     "compare": {"==": ["!="], "!=": ["=="], "<": ["<=", ">="], "<=": ["<", ">"],
                 ">": [">=", "<="], ">=": [">", "<"]},
@@ -30,7 +30,7 @@ BINARY = {
              "^=": ["|="]},
 }
 WORDS = {"boolean": {"true": "false", "false": "true"}, "extreme": {"min": "max", "max": "min"}}
-# What is between their parentheses serves a person who reads a message, or checks the rest.
+# Arguments of these calls are text for a reader, or check other code.
 MESSAGES = re.compile(r"IMBREX_\w+|static_assert|assert|format\w*|v?s?n?f?printf|fputs|perror")
 # A statement that begins with one of these is not a mere call or assignment.
 KEYWORDS = set("""return throw delete new using goto break continue case default if else for while
@@ -59,7 +59,7 @@ class Mutant:
 
     @property
     def key(self):
-        """What names it also when lines have been added above."""
+        """A name that stays when lines are added above the mutant."""
         return self.file, self.operator, self.text
 
     def applied_to(self, source):
@@ -218,8 +218,8 @@ def begins_statement(tokens, at):
 
 
 def simple_statement(tokens, partners, at):
-    """What kind of statement begins here, and where its semicolon is; (None, None) if it is neither
-    a call nor an assignment."""
+    """Returns the kind of the statement that begins here, and the place of its semicolon; (None,
+    None) if it is neither a call nor an assignment."""
     none = None, None
     if [token.text for token in tokens[at:at + 3]] == ["(", "void", ")"]:
         at += 3

@@ -50,7 +50,7 @@ class Operators(unittest.TestCase):
     def test_a_condition_never_or_always_holds(self):
         self.assertEqual(changes("if (ready) [[likely]] return;"), {
             ("never", "`ready` is `(ready) && false`"), ("always", "`ready` is `(ready) || true`")})
-        # One that always goes round is found by any test that comes there.
+        # A loop without an end is found by any test that reaches it.
         self.assertEqual(changes("while (next(ready)) {}"),
                          {("never", "`next(ready)` is `(next(ready)) && false`")})
         self.assertEqual(changes("if (T* x = next()) return;"), set())
@@ -148,7 +148,7 @@ class Choice(unittest.TestCase):
         first = build.update(self.root)
         copied = {path.relative_to(build.source).as_posix() for path in build.source.rglob("*.cpp")}
         self.assertEqual(copied, {"src/task/a.cpp", "src/task/a_test.cpp", "src/base/b.cpp"})
-        # What a run that was ended has left there is mended.
+        # A mutant that an interrupted run has left is removed.
         (build.source / "src/task/a.cpp").write_text("int mutant;\n")
         self.assertEqual(build.update(self.root), first)
         self.assertEqual((build.source / "src/task/a.cpp").read_text(), "int uncommitted;\n")

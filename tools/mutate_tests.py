@@ -67,8 +67,8 @@ class Suite:
                          if tests and all(test.seconds is not None for test in tests))
 
     def measure(self, digest, with_full, until):
-        """Runs the tests without any mutant, unless that was done for this source. What is wrong,
-        or None."""
+        """Runs the tests without any mutant, unless that was done for this source. Returns the
+        failure, or None."""
         self.digest = digest
         kept = json.loads(self.memory.read_text()) if self.memory.exists() else {}
         for test in self.tests:
@@ -108,7 +108,7 @@ class Suite:
             if failed is TIME_IS_OVER or not failed:
                 return failed or None
             test, how = failed[0]
-            # What does not come again is of the machine, beside much else, as a rule.
+            # A failure that does not come again is usually the machine's, which runs much else.
             if any(self.run_part([test], 1, until, True, set()) for _ in range(2)):
                 test.kills += 1
                 return f"{test.name} {how}"
@@ -168,7 +168,7 @@ class Suite:
 
 
 def words_of(mutant):
-    """What names of tests have that are likely to find it: `phaser` of src/task/phases.cpp."""
+    """Returns words in the names of tests that are likely to find the mutant, by its path."""
     path = pathlib.PurePath(mutant.partition(":")[0])
     words = re.findall(r"[a-z]{4,}", " ".join([*path.parts[2:-1], path.stem]))
     return [word.removesuffix("s") for word in words]

@@ -76,7 +76,7 @@ class NetlabTest(unittest.TestCase):
 
     def test_an_interrupt_ends_what_it_started(self):
         self.skip_without_links(netlab("--per-rank", "--ranks", "1", "--", "true"))
-        mark = "3600.125"  # seconds that nobody else sleeps
+        mark = "3600.125"  # seconds that no other process sleeps
         with subprocess.Popen([NETLAB, "--per-rank", "--ranks", "1", "--", "sleep", mark]) as job:
             time.sleep(1.5)
             job.send_signal(signal.SIGINT)

@@ -78,10 +78,11 @@ def undescribed(policies, page):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="write nothing, only compare")
     parser.add_argument("--tables", type=pathlib.Path, default=ROOT / "src/base/tables",
                         help="the folder of options.def, options_texts.def and policies.def")
-    parser.add_argument("--page", type=pathlib.Path, default=ROOT / "docs/user/options.md")
+    parser.add_argument("--page", type=pathlib.Path, default=ROOT / "docs/user/options.md",
+                        help="the page to write (default: docs/user/options.md)")
     options = parser.parse_args()
     wanted = page(options.tables)
     missing = undescribed((options.tables / "policies.def").read_text(encoding="utf-8"),

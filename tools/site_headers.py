@@ -130,7 +130,7 @@ class Header:
         self.read(at, last, name)
 
     def add(self, name, prose, shown, at):
-        """What follows a line without a comment of its own shares the comment of that line."""
+        """Adds code with its comment; code without a comment shares that of the code before it."""
         shown = re.sub(r"(?m)^" + re.match(r" *", shown)[0], "", shown).rstrip()
         follows = not prose and self.entries and self.entries[-1][2] and self.lines[at - 1].strip()
         if follows:

@@ -42,8 +42,8 @@ def start(folder):
 
 
 def core_file(folder):
-    """One that the kernel writes: gdb's own leaves out what lies behind a guard of the stacks,
-    which has no mapping of its own. None where the kernel hands cores to a program."""
+    """Returns a core file of the kernel: gdb's own leaves out memory behind a guard of the stacks,
+    which has no mapping of its own. None if the kernel hands cores to a program."""
     pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
     hard_limit = resource.getrlimit(resource.RLIMIT_CORE)[1]
     if "/" in pattern or "|" in pattern or hard_limit != resource.RLIM_INFINITY:
@@ -76,7 +76,7 @@ class Gdb(unittest.TestCase):
             cls.targets.append([program, str(core)])
 
     def both(self, *texts):
-        """What the commands print, for the live process and for the core file."""
+        """Returns the output of the commands, for the live process and for the core file."""
         return [gdb(*target, *commands(*texts)) for target in self.targets]
 
     def row(self, text, name):

@@ -124,7 +124,7 @@ class Run:
         return slices[position] if position >= 0 else None
 
     def enabled(self, rank, index, one, begin):
-        """What let this slice begin; yields the step between."""
+        """Finds the event that let this slice begin; yields the step between."""
         if one.part > 1:
             before = index.parts[one.task][one.part - 2]
             cause = self.waker(index, one, before, begin)
@@ -260,7 +260,7 @@ class Run:
 
 
 def within(pieces, start, end):
-    """Those of a worker that share time with [start, end)."""
+    """Yields the pieces of a worker that share time with [start, end)."""
     position = bisect.bisect_right(pieces, start, key=lambda piece: piece.end)
     while position < len(pieces) and pieces[position].start < end:
         yield pieces[position]

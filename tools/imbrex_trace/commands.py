@@ -8,47 +8,52 @@ import tempfile
 from imbrex_trace import chrome, history, otf2_files, page, reader, report, summary, timeline
 
 
+TRACE = "a trace directory: the value of IMBREX_TRACE in the run"
+
+
 def add_to(commands):
-    merge = commands.add_parser("merge", help="one JSON file for https://ui.perfetto.dev or "
+    merge = commands.add_parser("merge", help="write one JSON file for https://ui.perfetto.dev or "
                                 "chrome://tracing: rank and worker rows, messages as arrows")
-    merge.add_argument("dir", metavar="DIR", help="what IMBREX_TRACE was set to")
-    merge.add_argument("-o", dest="output", required=True, metavar="FILE", help="write there")
+    merge.add_argument("dir", metavar="DIR", help=TRACE)
+    merge.add_argument("-o", dest="output", required=True, metavar="FILE", help="the file to write")
     merge.set_defaults(run=run_merge)
 
-    line = commands.add_parser("timeline", help="a picture (SVG): one row per worker; several "
-                               "runs one above the other, on one time scale")
-    line.add_argument("dirs", metavar="DIR", nargs="+", help="one directory for each run")
-    line.add_argument("-o", dest="output", required=True, metavar="FILE", help="write there")
-    line.add_argument("--title", help="above the whole picture")
+    line = commands.add_parser("timeline", help="draw a picture (SVG) with one row per worker; "
+                               "several runs stand one above the other, on one time scale")
+    line.add_argument("dirs", metavar="DIR", nargs="+", help="a trace directory for each run")
+    line.add_argument("-o", dest="output", required=True, metavar="FILE", help="the file to write")
+    line.add_argument("--title", help="a title above the whole picture")
     line.add_argument("--label", action="append", default=[],
-                      help="above a run; once for each DIR; default: the directory's name")
+                      help="a title above a run, once for each DIR (default: the directory's name)")
     line.add_argument("--crop", metavar="NAME[,NAME...]",
-                      help="show only from the first start to the last end of tasks so named")
+                      help="show only from the first start to the last end of tasks with this name")
     line.set_defaults(run=run_timeline)
 
-    table = commands.add_parser("summary", help="time in tasks, idle and overhead for each "
+    table = commands.add_parser("summary", help="print time in tasks, idle and overhead for each "
                                 "worker; number and mean time of tasks for each name")
-    table.add_argument("dir", metavar="DIR", help="what IMBREX_TRACE was set to")
+    table.add_argument("dir", metavar="DIR", help=TRACE)
     table.add_argument("--crop", metavar="NAME[,NAME...]",
-                       help="count only from the first start to the last end of tasks so named")
+                       help="count only from the first start to the last end of tasks with this "
+                            "name")
     table.set_defaults(run=run_summary)
 
     full = commands.add_parser(
-        "report", help="where the time went: tables, and a page for the browser",
-        description="Prints where the time of one or more runs went, and writes for each of them "
+        "report", help="explain where the time went: tables, and a page for the browser",
+        description="Prints where the time of one or more runs went, and writes for each run "
         "report.html (one page: timeline, matrix of messages, tables), report.perfetto.json (for "
         "https://ui.perfetto.dev) and report.otf2/ (where Debian's python3-otf2 is there) into "
         "its directory.")
-    full.add_argument("dirs", metavar="DIR", nargs="+", help="what IMBREX_TRACE was set to")
+    full.add_argument("dirs", metavar="DIR", nargs="+", help=TRACE)
     full.add_argument("--write", metavar="WHAT[,WHAT...]",
-                      help="of page, perfetto, otf2; or none. Default: all for which the library "
-                      "is there")
-    full.add_argument("-o", dest="output", metavar="FOLDER", help="write there; for one DIR only")
+                      help="the files to write, of page, perfetto, otf2; or none (default: all "
+                      "whose library is installed)")
+    full.add_argument("-o", dest="output", metavar="FOLDER",
+                      help="the folder to write to, for a single DIR")
     part = full.add_mutually_exclusive_group()
     part.add_argument("--crop", metavar="NAME[,NAME...]",
-                      help="report only from the first start to the last end of tasks so named; "
-                      "default: from the first task to the last, without main's time before and "
-                      "after")
+                      help="report only from the first start to the last end of tasks with this "
+                      "name (default: from the first task to the last, without main's time before "
+                      "and after)")
     part.add_argument("--whole", action="store_true", help="report the whole run")
     full.set_defaults(run=run_report)
 
@@ -98,8 +103,8 @@ def run_report(options):
 
 
 def wanted_outputs(text):
-    """What to write, and lines about what cannot be. Before the work, since d3 may be missing: who
-    has named the page is refused, who has named nothing gets the rest."""
+    """Returns the outputs to write, and a line for each that cannot be written. It runs before the
+    work, since d3 may be missing: then --write page is refused, and the default skips the page."""
     wanted = set((text or "page,perfetto,otf2").split(",")) - {"none"}
     unknown = wanted - {"page", "perfetto", "otf2"}
     if unknown:

@@ -41,7 +41,7 @@ def hops(histories):
 
 @dataclasses.dataclass
 class Sum:
-    """What became of the copies of one datum."""
+    """Counts of the copies of one datum."""
     copies: int = 0
     relayed: int = 0
     bytes: int = 0

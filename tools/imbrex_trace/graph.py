@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What had to happen before what, within a rank and across ranks.
+"""The order that a program requires of its tasks and messages, within a rank and across ranks.
 
 Used by blame and page. Edges come from the accesses that tasks declare, by the rules of the
 runtime's dependency table; messages pair the n-th sent with the n-th received.
@@ -28,8 +28,8 @@ class Flight:
 
 
 class Place:
-    """What tasks have declared about one address: the last who wrote, or share it, and who has
-    read since."""
+    """The accesses to one address that tasks have declared: the last writers, or the tasks that
+    share it, and the readers since."""
     __slots__ = ("owners", "kind", "readers", "before")
 
     def __init__(self):
@@ -117,7 +117,7 @@ def meetings(histories):
 
 @dataclasses.dataclass
 class RankIndex:
-    """What a walk through one rank asks for."""
+    """The data that a walk through one rank needs."""
     history: object
     before: dict  # task -> its predecessors
     parts: dict  # task -> its slices, in order

@@ -62,7 +62,7 @@ class Copy:
     datum: int  # its number, the same on all ranks
     root: int
     ticket: int
-    peer: int  # of one that was sent: to whom
+    peer: int  # of a message that was sent: the receiving rank
     bytes: int
 
 
@@ -83,7 +83,7 @@ class Task:
     priority: int
     parent: int
     parts: int = 0
-    root: bool = False  # the code of main, which nobody spawned
+    root: bool = False  # the code of main, which no task spawned
     created: int = -1  # time; -1: before the trace, or never
     accesses: tuple = ()  # of (place, kind), as the trace has them
 
@@ -106,7 +106,7 @@ class History:
 
 @dataclasses.dataclass
 class Whole:
-    """What a history held before it was limited to a part of the run."""
+    """The whole history, before it was limited to a part of the run."""
     start: int
     end: int
     pieces: dict
@@ -221,8 +221,8 @@ class Player:
         self.copies = []
         self.data = {}
         self.inside = {}  # task -> its Collective
-        self.threads = set()  # tasks that nobody made or began, such as an OpenMP thread's wait for
-        # its next region: no time is counted for them
+        self.threads = set()  # tasks without a creator or a begin, such as an OpenMP thread's wait
+        # for its next region: no time is counted for them
         self.away = {}  # innermost task of a suspended stack -> its tasks, outermost first
         if not begins_in_trace(rank):
             root = root_of(rank)
@@ -263,7 +263,7 @@ class Player:
             worker.idle = kind == Kind.IDLE_BEGIN
 
     def note(self, record):
-        """What moves no worker: of which tasks there are, and what they say to each other."""
+        """Notes a record that moves no worker: which tasks there are, and their messages."""
         time, task, worker, kind, a, b, c = record
         if kind in (Kind.COPY_SENT, Kind.COPY_ARRIVED):
             self.copies.append(Copy(time, worker, kind == Kind.COPY_SENT, c & DATUM_MAX, c >> 40,
@@ -285,7 +285,7 @@ class Player:
             self.inside.pop(task).end = time
 
     def pass_time(self, worker, time):
-        """What the worker did since its last event becomes a piece."""
+        """Adds a piece for the worker's activity since its last event."""
         if time <= worker.since:
             return
         top = worker.stack[-1].task if worker.stack else 0
@@ -356,7 +356,7 @@ class Player:
 
 
 def begins_in_trace(rank):
-    """Whether the root task, the only one without a parent, has a record of its begin."""
+    """Returns whether the root task, which alone has no parent, has a record of its begin."""
     return any(record[3] == Kind.TASK_BEGIN and record[2] == 0 and record[6] == 0
                for record in rank.records)
 

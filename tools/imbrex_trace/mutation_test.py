@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mutation_test.py [SEED [COUNT]]: traces in which something is wrong, each through all that shows
-a trace.
+"""mutation_test.py [SEED [COUNT]]: damaged traces, each through all commands that show a trace.
 
 Methodology: a run of two ranks with records of every kind is written, then damaged: a field of its
-head or of its records gets another value, bytes change, files are cut. Whatever comes of it is
-shown or refused by a TraceError, quickly; the seed of what is not is printed.
+head or of its records gets another value, bytes change, files are cut. Each
+damaged trace is shown, or refused by a TraceError, quickly; otherwise its seed is printed.
 """
 import contextlib
 import copy

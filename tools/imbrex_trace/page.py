@@ -255,7 +255,8 @@ class Packer:
 
 
 def describe(step):
-    """What the path waited for, and what the workers ran most meanwhile; empty for a task."""
+    """Describes the event for which the path waited, and the task that the workers ran most
+    meanwhile; empty for a task."""
     if step.why is blame.Why.TASK:
         return ""
     what = {blame.Why.READY: "no worker free" if step.idle * 2 < step.end - step.start else

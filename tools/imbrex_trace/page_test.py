@@ -29,7 +29,7 @@ FRAMES = """(() => {
   return times.sort((a, b) => a - b);
 })()"""
 LOAD = """started.then(() => performance.now())"""
-# The colour in the middle of the piece of a task, and the one that it should have.
+# The colour in the middle of the piece of a task, and the right colour.
 COLOUR = """(() => {
   byId("whole").checked = true;
   byId("whole").onchange();
@@ -108,7 +108,7 @@ class Page(unittest.TestCase):
         self.assertEqual(len(seen), 5)
 
 
-# What the page would need to be wider than the screen; of texts those that run out of their boxes.
+# Elements that are wider than the screen, and texts that run out of their boxes.
 WIDER = """Array.from(document.querySelectorAll('body *')).filter(
     one => one.getBoundingClientRect().right > document.documentElement.clientWidth + 1
         && !one.closest('.wide') && !one.closest('#view') && one.id !== 'tip')

@@ -97,8 +97,8 @@ def read_run(directory):
 
 
 def describe_gaps(ranks):
-    """What is missing of a run that ended before its end, or found no room for its trace, in a
-    sentence; empty if nothing is."""
+    """Returns a sentence about the missing part of a run that ended early, or that found no room
+    for its trace; empty if nothing is missing."""
     cut = collections.defaultdict(list)
     for rank in ranks:
         if rank.cut:

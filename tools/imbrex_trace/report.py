@@ -37,7 +37,7 @@ class Report:
 
     @property
     def gaps(self):
-        """What is missing of the run, if it ended before its end."""
+        """Returns a sentence about the missing part of the run, if it ended early."""
         return describe_gaps([history.rank for history in self.histories])
 
     @property
@@ -126,7 +126,7 @@ def about(report):
 
 
 def left_out(report):
-    """What of the run the report is not about; empty if it is about all."""
+    """Returns a sentence about the parts of the run outside the report; empty if there are none."""
     if not report.before and not report.after:
         return ""
     part = "between the first task and the last" if report.cropped_to_tasks else "as --crop says"
@@ -211,7 +211,7 @@ def shares(time):
 
 @dataclasses.dataclass
 class Hidden:
-    """Time of workers while communication was under way, and what they were idle of it."""
+    """Time of workers while communication was in flight, and their idle time within it."""
     under_way: int = 0
     idle: int = 0
 
@@ -264,7 +264,7 @@ def name_table(report):
 
 
 def path_table(report):
-    """What the critical path consists of, tasks by name."""
+    """Returns the parts of the critical path, tasks by name."""
     time, count = collections.Counter(), collections.Counter()
     for step in report.path:
         for what, part in parts_of(report, step):
@@ -306,7 +306,7 @@ WAITS = {  # what it is called while a worker is idle, and while none is
 
 
 def busy_table(report):
-    """What the workers did while the path waited and none of them was idle."""
+    """Returns the tasks that the workers ran while the path waited and no worker was idle."""
     ready, other = collections.Counter(), collections.Counter()
     for step in report.path:
         if step.ran:
@@ -348,7 +348,7 @@ def worst_table(report):
 
 
 def data_table(every, most=10):
-    """What has travelled of data with owners."""
+    """Returns the transfers of data with owners."""
     rows = []
     for name, one in list(copies.by_datum(every).items())[:most]:
         times = sorted(one.times)

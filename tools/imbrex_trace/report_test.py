@@ -130,7 +130,7 @@ class Tables(ReportTest):
         self.two_ranks()
         rows = self.table("Time of the workers")
         self.assertEqual(rows[1], ["0", "5 ms", "50", "5 ms", "50", "0", "0", "-"])
-        # Under way from 4.5 to 6, and the worker idle all that time.
+        # A message is in flight from 4.5 to 6, and the worker is idle all that time.
         self.assertEqual(rows[2], ["1", "4 ms", "40", "5 ms", "50", "1 ms", "10", "0"])
 
     def test_the_critical_path_crosses_ranks_by_the_message(self):
@@ -444,7 +444,7 @@ class Verdict(ReportTest):
 
 
 class Parts(ReportTest):
-    """What of a run the report is about."""
+    """The parts of a run that the report covers."""
 
     def phases(self, *phases, end=100):
         """Tasks (begin, end) of one worker; main waits outside."""

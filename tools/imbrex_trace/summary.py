@@ -67,7 +67,7 @@ def is_begun_here(history, task_slice):
 class NameRow:
     """All tasks of one name."""
     where: str
-    root: bool  # main's code, which nobody made
+    root: bool  # main's code, which no task made
     count: int = 0  # begun in the time shown
     total: int = 0  # ns in their bodies
 

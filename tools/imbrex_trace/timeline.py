@@ -169,8 +169,8 @@ def hint_of(history, piece):
 
 
 def draw_copies(panel, scale, rows):
-    """A line for each copy of a datum, from where it left to where it arrived. What was done by a
-    thread that is no worker is drawn at the first worker."""
+    """A line for each copy of a datum, from where it left to where it arrived. Copies of
+    a thread that is no worker are drawn at the first worker."""
     every = copies_of(panel)
     for hop in every[:COPIES_MAX]:
         x1, x2 = (LEFT + (time - panel.start) * scale for time in (hop.sent, hop.arrived))
@@ -188,7 +188,7 @@ def draw_copies(panel, scale, rows):
 
 
 def copies_of(panel):
-    """Those that have arrived, and lie within the panel's time; most bytes first."""
+    """Returns the copies that have arrived within the panel's time; most bytes first."""
     end = panel.start + panel.span
     return sorted((hop for hop in copies.hops(panel.histories)
                    if panel.start <= hop.sent <= hop.arrived <= end), key=lambda hop: -hop.bytes)

@@ -122,7 +122,7 @@ class Replay(TraceTest):
     def test_a_thread_that_waits_between_its_regions_is_no_task(self):
         rank = self.writer(workers=2)
         name, region = rank.name("parallel"), rank.name("the next parallel region", "")
-        rank.suspend(1, 1, 99, region)  # nobody has made 99
+        rank.suspend(1, 1, 99, region)  # no record made task 99
         rank.resume(3, 1, 99)
         rank.begin(4, 1, 1, name, parent=99)
         rank.suspend(5, 1, 1, rank.name("barrier", ""))
@@ -200,7 +200,7 @@ class Merge(TraceTest):
             zero.message(time, 0, SENT, peer=1, tag=tag)
         for time, tag in ((4, -9), (5, 7), (6, 7)):
             one.message(time, 0, RECEIVED, peer=0, tag=tag)
-        one.message(7, 0, RECEIVED, peer=0, tag=7, communicator=1)  # nobody sent that
+        one.message(7, 0, RECEIVED, peer=0, tag=7, communicator=1)  # no rank sent this message
         zero.write(), one.write()
         arrows = [event for event in self.merged() if event["name"] == "message"]
         pairs = {}

@@ -66,7 +66,7 @@ def name(text_):
 
 
 class Facts:
-    """What the findings look at; times in ns."""
+    """The measurements that the findings use; times in ns."""
 
     def __init__(self, report):
         self.report, self.run = report, report.run
@@ -105,7 +105,7 @@ class Facts:
         return sum(step.ran[OVERHEAD] for step in self.steps if step.ran)
 
     def is_short(self, what):
-        """Whether tasks of that name are short on average."""
+        """Returns whether tasks of that name are short on average."""
         row = self.report.names.get(what)
         return row is not None and 0 < row.count and row.total < row.count * SHORT_NS
 
@@ -123,7 +123,7 @@ def crowd(histories):
 
 
 def is_full(histories):
-    """Whether each rank has as many workers as processors."""
+    """Returns whether each rank has as many workers as processors."""
     return all(0 < len(history.rank.processors) <= len(history.pieces) for history in histories)
 
 
@@ -167,7 +167,7 @@ def busy(facts):
 
 
 def remedy(facts, what, waited):
-    """What may shorten waiting for workers that run tasks named `what`."""
+    """Returns advice that may shorten the wait for workers that run tasks named `what`."""
     first = waited.most_common(1)[0][0]
     if facts.is_short(what):
         return [f"fewer, larger tasks or more {facts.more}."]
