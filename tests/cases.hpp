@@ -15,8 +15,8 @@ namespace imbrex::test {
 
 using Cases = std::map<std::string, std::function<int()>>;
 
-// The case that argv[1] names; null, and the usage printed, if it names none. What is printed later
-// goes out line by line: an abort loses nothing of it.
+// The case that argv[1] names; null, and the usage printed, if it names none. Later output is
+// flushed line by line, so that an abort loses nothing.
 inline const std::function<int()>* find_case(const Cases& cases, const int argc, char** const argv,
                                              const char* const more_arguments = "") {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);

@@ -41,7 +41,7 @@ TEST_P(AccumulatorTest, values_put_in_a_phase_are_read_in_the_next_and_no_later)
             wrong += largest.get() != (tasks - 1) * phase;
           }
           Phaser::next_all();
-          wrong += total.get() != 0;  // nobody has put anything
+          wrong += total.get() != 0;  // no task has put a value
           wrong += largest.get() != std::numeric_limits<long>::lowest();
         });
       }
@@ -155,7 +155,7 @@ TEST_P(AccumulatorTest, phases_that_one_has_signalled_ahead_end_though_all_have_
         Phaser::wait_all();
         EXPECT_EQ(amount.get(), 10 + phase);
       }
-      Phaser::wait_all();  // nobody signals any more
+      Phaser::wait_all();  // no task signals any more
       EXPECT_EQ(amount.get(), 13);
     });
     ran_ahead.future().wait();

@@ -236,7 +236,7 @@ static void what_depends_on_a_failed_task_does_not_run_unless_it_asks_to(void) {
 
 static int leaves_a_finish_open(void* argument, void* result) {
   (void)result;
-  static imbrex_finish_t left;  // nobody ends it, so its memory stays
+  static imbrex_finish_t left;  // no call ends it, so its memory stays
   if (imbrex_finish_begin(&left, IMBREX_HERE) != IMBREX_SUCCESS) return 1;
   return spawn("child", add_one, argument, 0, NULL, NULL);
 }

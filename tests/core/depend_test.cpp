@@ -217,7 +217,7 @@ TEST_P(DependTest, a_refused_task_leaves_the_table_as_it_was) {
   for (int& cell : cells) (void)builder.in(cell);
   (void)builder.out(cells[19]);
   EXPECT_THROW(builder.spawn([] {}), Error);
-  // Had the refused one stayed a reader of these, nobody would ever let them go.
+  // If the refused task had stayed a reader of these cells, the writers would wait for ever.
   std::atomic<int> ran = 0;
   for (int i = 1; i < 20; ++i) task("other").inout(cells[i]).launch([&] { ++ran; });
   while (ran.load() < 19) yield();

@@ -12,7 +12,7 @@
 
 namespace imbrex::test {
 
-// What `call` throws as an Error, or "".
+// Returns the text of the Error that `call` throws, or "".
 template <class F>
 std::string error_of(F&& call) {
   try {
@@ -22,7 +22,7 @@ std::string error_of(F&& call) {
   }
   return "";
 }
-// Whether `text` has all of these, in this order.
+// Returns whether `text` has all of these parts, in this order.
 inline testing::AssertionResult has(const std::string& text,
                                     const std::vector<std::string>& parts) {
   std::size_t at = 0;

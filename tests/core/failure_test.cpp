@@ -77,7 +77,7 @@ class Program {
 
 class FailureTest : public OnRuntime {
  protected:
-  // What `spawn(program)` leads to, both ways.
+  // Runs `spawn(program)` in both ways and compares the outcome with `wanted`.
   template <class F>
   void expect(const std::string& wanted, F&& spawn) {
     for (const bool early : {true, false}) {

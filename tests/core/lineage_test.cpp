@@ -356,7 +356,7 @@ TEST_P(ControlTest, a_rise_reaches_what_a_task_waits_for_already) {
 }
 
 // Creators spawn graphs of their own at once, which also depend on one chain of common tasks, while
-// workers run them: priorities rise in tasks that are being made ready, begin, wait, let go what
+// workers run them: priorities rise in tasks that become ready, begin, wait, release the data that
 // they read, and end.
 TEST_P(LineageStressTest, all_run_once_and_in_order_while_priorities_rise) {
   const int creators = 4;

@@ -81,9 +81,9 @@ bool comes_true(F&& is_so) {
   return true;
 }
 
-// Whether a task of this name ("main" and "foreign thread" are names, too) waits for what reports
-// call so. The answer is old at once, so it serves only to wait until a task that will not go on by
-// itself has got there.
+// Returns whether a task of this name ("main" and "foreign thread" are names, too) waits for
+// `what`, as reports name it. The answer is old at once, so it serves only to wait until a task
+// that will not go on by itself has got there.
 inline bool waits(const std::string& name, const std::string& what) {
   const std::vector<detail::TaskView> views = detail::view_tasks(false);
   return std::ranges::any_of(views, [&](const detail::TaskView& view) {
@@ -129,7 +129,7 @@ class OnRuntime : public testing::TestWithParam<Setup> {
   std::unique_ptr<Runtime> runtime_;
 };
 
-// What happened, in order. Thread safety: any thread.
+// A list of events in their order. Thread safety: any thread.
 class Log {
  public:
   void add(int entry) {
@@ -146,7 +146,8 @@ class Log {
   std::vector<int> entries_;
 };
 
-// Whether a task but the calling one runs, or could. Threads of the program's own do not count.
+// Returns whether another task than the calling one runs, or could. Threads of the program's own do
+// not count.
 inline bool others_run() {
   const std::uint64_t own = detail::current_task().id;
   const std::vector<detail::TaskView> views = detail::view_tasks(false);

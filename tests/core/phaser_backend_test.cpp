@@ -41,7 +41,7 @@ class Network {
     detail::AccumulatorBase* accumulator;
     std::vector<std::byte> message;
   };
-  // True if the phase is over for whoever calls; the others are told later.
+  // Returns true if the caller's phase is over; the others are told later.
   bool join(const std::uint64_t phase, Arrival arrival) {
     detail::PhaserState& mine = *arrival.phaser;
     std::vector<Arrival> all;
@@ -111,7 +111,7 @@ class Network {
   std::thread thread_;
 };
 
-// What the core has told one phaser.
+// The calls that one phaser got from the core.
 struct Told {
   std::atomic<std::uint64_t> signalled{0};  // by the tasks, which count first
   std::atomic<std::uint64_t> phases{0};

@@ -55,8 +55,8 @@ TEST_P(PhaserWideTest, nobody_passes_before_all_have_come) {
 
 // Methodology: tasks advance, and each now and then registers a child, which takes some phases and
 // leaves: by its end, by drop(), before or after its signal, or by an exception. A counter for each
-// phase says how many have come to it; whoever goes on from a phase checks that all who were
-// registered in it had. Children are counted before they are registered.
+// phase says how many tasks have come to it. A task that leaves a phase checks that all tasks
+// registered in it had come. Children are counted before they are registered.
 void come_and_go(const int tasks, const int phases, const unsigned seed) {
   struct Count {
     std::atomic<int> expected{0}, come{0};
@@ -520,7 +520,7 @@ TEST_P(PhaserTest, a_thread_of_the_program_may_be_registered) {
     });
     over.set();
   });
-  over.future().wait();  // where main is the only worker, nobody else runs the tasks
+  over.future().wait();  // if main is the only worker, no other thread runs the tasks
   thread.join();
 }
 

@@ -212,7 +212,7 @@ TEST_P(PlaceTest, threads_that_are_no_workers_spawn_there) {
   EXPECT_EQ(ran.load(), 20);
 }
 
-// One whose queue never runs dry keeps nobody from running.
+// A place whose queue never runs dry does not keep other tasks from running.
 TEST_P(PlaceTest, places_and_tasks_without_one_have_their_turns) {
   for (const int first : {-1, 0, 1}) {
     for (const int second : {-1, 0, 1}) {

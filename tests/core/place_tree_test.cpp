@@ -57,7 +57,7 @@ class PlaceTreeTest : public OnRuntime {
   }
   [[nodiscard]] static int workers() { return GetParam().workers; }
 
-  // Whether the caller runs at that place, by the place of its worker.
+  // Returns whether the caller runs at that place, by the place of its worker.
   [[nodiscard]] static bool is_at(const Place& at) {
     if (current_place() != at || current_worker() < 0) return false;
     if (workers() == 1 || at == Place()) return true;
@@ -149,7 +149,7 @@ TEST_P(PlaceTreeTest, a_device_is_refused_with_its_name) {
   ADD_FAILURE() << "no device in the tree";
 }
 
-// One whose queue never runs dry keeps nobody from running, inwards and outwards.
+// A place whose queue never runs dry does not keep others from running, inwards and outwards.
 TEST_P(PlaceTreeTest, the_places_of_a_worker_have_their_turns) {
   const Place inner = local_place();
   for (const auto& [first, second] : {std::pair(inner, Place()), std::pair(Place(), inner),
@@ -187,7 +187,8 @@ class ThievesTest : public testing::TestWithParam<Setup> {
 };
 
 // Methodology: four workers, one of each cache, fill their queues while their neighbours are held.
-// Then these are let go, and nobody may go far until each has had a good part of what is near.
+// Then the neighbours go on, and no worker may steal from afar until each has run a good part of
+// the tasks nearby.
 TEST_P(ThievesTest, take_nothing_far_while_their_neighbours_have_work) {
   constexpr int tasks = 600, enough = 400;
   std::atomic<int> held{0}, filled{0}, done[4]{}, satisfied{0};

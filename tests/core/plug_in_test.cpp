@@ -277,7 +277,7 @@ TEST_P(PlugInTest, a_worker_without_work_brings_it_from_elsewhere) {
       elsewhere.spawn(number);
       task("stays").launch([&] { others.fetch_add(1); });
     }
-    if (GetParam().workers == 1) {  // nobody else takes any
+    if (GetParam().workers == 1) {  // no other worker takes any
       EXPECT_EQ(elsewhere.take(7), 7);
       EXPECT_EQ(elsewhere.take(100), count - 7);
       EXPECT_EQ(elsewhere.take(1), 0);
@@ -290,10 +290,10 @@ TEST_P(PlugInTest, a_worker_without_work_brings_it_from_elsewhere) {
   EXPECT_GE(elsewhere.sought(), elsewhere.taken());
 }
 
-// What stays keeps its order.
+// Tasks that stay keep their order.
 TEST_P(PlugInTest, the_others_run_as_if_those_had_never_been_there) {
   const std::string policy = GetParam().policy;
-  // One that draws, or learns, does not do the same twice.
+  // A policy that draws, or learns, does not run tasks in an equal order twice.
   if (GetParam().workers != 1 || policy.starts_with("seeded") || policy == "fa" || policy == "ga") {
     return;
   }

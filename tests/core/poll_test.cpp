@@ -125,8 +125,8 @@ TEST_P(PollTest, one_idle_worker_polls_and_the_others_sleep) {
   watcher.join();
 }
 
-// What completes is seen by the next poll, and that comes at once: between two polls the worker
-// looks for tasks once, and does nothing else.
+// The next poll sees a completion, and that poll comes at once: between two polls the worker looks
+// for tasks once, and does nothing else.
 TEST_P(PollTest, an_idle_worker_sees_a_completion_without_a_pause) {
   Polled polled(std::chrono::nanoseconds(100));
   Promise<void> arrived;

@@ -183,7 +183,7 @@ TEST_P(PromiseTest, the_tasks_of_a_thread_that_has_ended_still_run) {
   while (ran.load() < 50) yield();
 }
 
-// What a thread does that imbrex need not know; it must not be known after it.
+// Calls for which imbrex need not know the thread; it must not know the thread after them.
 void act_as_outsider(Promise<void>& event, Promise<int> promise, Future<int> dropped) {
   const auto is_unknown = [] { return !detail::in_task(); };
   EXPECT_TRUE(is_unknown());

@@ -13,7 +13,7 @@ namespace {
 class TriggerTest : public OnRuntime {};
 INSTANTIATE_TEST_SUITE_P(All, TriggerTest, testing::ValuesIn(every_setup()), name_of);
 
-// What `body` throws out of finish(); empty if nothing.
+// Returns the text of the error that finish(body) throws; empty if it throws none.
 template <class F>
 std::string error_of(F&& body) {
   try {

@@ -190,7 +190,7 @@ class Lists {
 
 // ---- random programs -------------------------------------------------------------------------
 
-// What one program does, drawn from a seed.
+// The steps of one program, drawn from a seed.
 struct Program {
   explicit Program(const unsigned seed) : random(seed) {
     ranks = 2 + static_cast<int>(random() % 16);
@@ -241,7 +241,7 @@ class Run {
     for (std::size_t i = 0; i < sends; ++i) add_send(i);
   }
 
-  // Spaces open while messages for them are under way, but before their own ranks use them.
+  // Spaces open while messages for them are in flight, but before their own ranks use them.
   void run() {
     std::vector<int> unopened;
     for (int rank = 0; rank < program_.ranks; ++rank) unopened.push_back(rank);
@@ -599,8 +599,8 @@ TEST(BroadcastsTest, a_space_that_is_closed_with_copies_under_way_lets_others_ha
 // ---- threads ---------------------------------------------------------------------------------
 
 // A rank whose messages come on threads of the network, and whose transfers come on channels of
-// their own, so that they overtake messages and each other. As active messages do, it handles one
-// thing at a time.
+// their own, so that they overtake messages and each other. It handles one thing at a time, like
+// active messages.
 class ThreadedRank {
  public:
   static constexpr int channels = 3;

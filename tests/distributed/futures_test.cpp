@@ -69,7 +69,7 @@ struct Program {
   unsigned seed;
   [[nodiscard]] bool knows_sizes() const { return seed % 2 == 0; }
   [[nodiscard]] bool gives_back() const { return seed / 2 % 2 == 0; }
-  // What a rank asks for, some of it more than once.
+  // The futures that a rank asks for, some of them more than once.
   [[nodiscard]] std::vector<std::uint64_t> requests_of(const int rank) const {
     std::mt19937 random(seed * 64 + static_cast<unsigned>(rank));
     std::vector<std::uint64_t> requested(random() % guids);

@@ -177,7 +177,7 @@ TEST_P(PoolTest, every_item_of_a_random_tree_is_worked_on_once) {
         std::uint64_t by_workers = 0;
         for (const WorkPoolTally& one : counters.workers) by_workers += one.items;
         EXPECT_EQ(by_workers, counters.items);
-        // All have ended: nobody visits any more.
+        // All workers have ended: no worker visits a node any more.
         EXPECT_EQ(visited[round], nodes_of(tree, roots)) << size << " ranks, round " << round;
       }
     });

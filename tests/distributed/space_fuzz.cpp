@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Methodology: random sequences of insertions, the same on one to eight ranks of one process, each
-// a thread of its own over a network of the test's, which delays and reorders between pairs. What
-// the owners have at the end is what a sequential program leaves, and what has failed follows from
-// it.
+// a thread of its own over a network of the test's, which delays and reorders between pairs. At the
+// end the owners have the values of a sequential program, which also determines the failures.
 #include "distributed/data/space/space.hpp"
 
 #include <gtest/gtest.h>

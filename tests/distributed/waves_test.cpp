@@ -38,7 +38,7 @@ struct Ranks {
   [[nodiscard]] Waves& of(const int rank) { return *waves[static_cast<std::size_t>(rank)]; }
 };
 
-// What the waves of one rank have come to: each adds one wave more, up to `last`.
+// The progress of one rank's waves: each wave adds the next, up to `last`.
 struct Member {
   Waves* waves;
   int rank;

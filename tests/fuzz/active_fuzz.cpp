@@ -5,9 +5,8 @@
 // Methodology: tasks, and a thread that imbrex does not know, send messages of random sizes to all
 // ranks, this one included. A thread plays the other ranks: it reads what has been sent there, as
 // packets, and answers each message; how many answers go into a packet, when credit is returned,
-// and when what is under way arrives is drawn. Some of the messages ask for a transfer, in either
-// direction. Both sides require
-//   1. that messages of one sender come in order, whole, and once,
+// and when packets in flight arrive is drawn. Some of the messages ask for a transfer, in either
+// direction. Both sides require 1. that messages of one sender come in order, whole, and once,
 //   2. that never more packets are under way than there is credit for,
 //   3. that handlers do not overlap,
 //   4. that fake_mpi has seen no breach of MPI's rules, and nothing is left at MPI_Finalize.
@@ -96,7 +95,7 @@ class Side {
  public:
   Side(const int rank, std::mt19937_64& random) : rank_(rank), random_(random) {}
 
-  // What rank 0 has sent here.
+  // Takes the packets that rank 0 has sent here.
   void take(const fake_mpi::Sent& sent) {
     comm_ = sent.comm;
     ++others_handled;
@@ -209,7 +208,7 @@ class Others {
       for (Side& side : sides_) side.act();
       for (auto most = random_() % 8; most > 2 && fake_mpi::arrive_any(); --most) {
       }
-      // Who gives way instead gets the processor back after a time slice of all that compute.
+      // A yield would get the processor back only after a time slice of all computing threads.
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }

@@ -233,7 +233,7 @@ class Run {
     event.future().get();
   }
 
-  // What MPI would do to a buffer after its task has ended: `out` is written late.
+  // Acts as MPI would on a buffer after its task has ended: `out` is written late.
   void bind(Node& node, Block& block) {
     release_after(node.bound_event.future());
     task("bound").launch([this, &node, &block] {

@@ -5,11 +5,11 @@
 //
 // Methodology: a program is a list of steps, each drawn from a seed of its own, so that it stays
 // the same when others are left out; --only names those that are carried out. The root task carries
-// them out and never blocks; what blocks runs in tasks and, with more than one worker, in threads
+// them out and never blocks; blocking steps run in tasks and, with more than one worker, in threads
 // that imbrex does not know. Messages are sent by scripted ranks and arrive when a step says so, or
-// when nobody has seen one for some time. At the end every open operation is given a message that
+// when none has come for some time. At the end every open operation is given a message that
 // fits, all messages that are left are received, and then
-//   1. matching.hpp must be able to explain who got what,
+//   1. matching.hpp must be able to explain which operation got which message,
 //   2. fake_mpi must have seen no breach of MPI's rules, and nothing may be left at MPI_Finalize,
 //   3. what this rank sent must have been sent once, and in its order.
 // Each program runs in a process of its own, which also finds crashes and hangs. A program that

@@ -217,7 +217,7 @@ class Run : Workbench {
     }
   }
 
-  // MPI lets go of a freed communicator only when what is under way on it is complete.
+  // MPI releases a freed communicator only when all operations in flight on it are complete.
   void free_comm() {
     if (faults()) return;  // a receive that is refused would leave its message there
     const int place = static_cast<int>(comms_.size());
@@ -303,7 +303,8 @@ class Run : Workbench {
     });
   }
 
-  // What the probe saw may be gone when the receive comes: then it waits for another.
+  // The message that the probe saw may be gone when the receive comes: then the receive waits for
+  // another.
   void probe_in_task() {
     Taking& probing = add_taking("MPI_Probe");
     probing.takes = false;
@@ -473,7 +474,7 @@ class Run : Workbench {
     available_.insert(available_.end(), some.begin(), some.end());
   }
 
-  // Not where the communicator is freed: nobody could receive the message then.
+  // Does nothing if the communicator is freed: no rank could receive the message then.
   void cancel() {
     const std::vector<Open*> some = take_some(1);
     if (some.empty() || some[0]->taking == nullptr || some[0]->taking->comm > between_groups) {

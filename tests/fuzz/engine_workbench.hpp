@@ -44,8 +44,9 @@ struct Open {
 };
 
 enum class Way { test, testall, testany, testsome, wait, waitall, waitany, waitsome };
-// What a program does its steps with.
-// Thread safety: what notes the outcome of an operation, any thread; the rest, the root task.
+// The data with which a program does its steps.
+// Thread safety: any thread may note the outcome of an operation; all other members belong to the
+// root task.
 class Workbench {
  protected:
   explicit Workbench(const Program& program) : program_(program), exact_(program.exact()) {
@@ -59,8 +60,8 @@ class Workbench {
   static constexpr int without_wildcards = 1;
   static constexpr int between_groups = 2;
 
-  // Half of the programs take no message out of the matching. Nobody may hold one back then while
-  // a receive is posted that it fits, unless it is about to be given to an earlier receive.
+  // Half of the programs take no message out of the matching. Then no task may hold a message back
+  // while a matching receive is posted, unless it is about to be given to an earlier receive.
   [[nodiscard]] bool matches() const { return program_.seed % 2 == 0; }
   // In some programs MPI calls fail.
   [[nodiscard]] bool faults() const { return program_.seed % 3 == 0; }
@@ -209,7 +210,7 @@ class Workbench {
     complete(taking, code, status);
   }
 
-  // Out of the requests that nobody waits for.
+  // Takes requests for which no call waits.
   std::vector<Open*> take_some(int most) {
     std::vector<Open*> some;
     for (int i = 1 + below(most); i > 0 && !available_.empty(); --i) {
@@ -317,7 +318,7 @@ class Workbench {
   std::deque<Taking> takings_;
   std::deque<Open> opens_;
   std::deque<std::vector<std::uint64_t>> own_;  // contents that this rank sends to others
-  std::vector<Open*> available_;             // requests that nobody waits for
+  std::vector<Open*> available_;             // requests for which no call waits
   std::vector<std::thread> threads_;
   std::mutex mutex_;                         // guards inactive_
   std::vector<Open*> inactive_;              // persistent requests that are not started

@@ -47,7 +47,7 @@ void run() {
 
 int main() {
   setenv("IMBREX_MATCH_ABOVE", "0", 1);   // imbrex matches the messages,
-  setenv("IMBREX_PROGRESS", "poll", 1);   // and nobody asks for them before Waitall does
+  setenv("IMBREX_PROGRESS", "poll", 1);   // and no call polls for them before Waitall does
   setenv("IMBREX_WORKERS", "1", 1);
   imbrex::fake_mpi::reset({});
   run();

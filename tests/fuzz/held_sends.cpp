@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // held_sends [CASE...]: long messages that wait for their turn, on fake_mpi, where a message stays
-// under way until the test says that it has left. Every message of more than 64 bytes is long here,
-// one is under way at a time to each rank.
+// in flight until the test says that it has left. Every message of more than 64 bytes is long here,
+// and one is in flight at a time to each rank.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -68,7 +68,7 @@ bool comes_true(F is_so) {
   return true;
 }
 
-// What is sent in the end; what waits does not go by itself.
+// Waits until all expected messages are sent; a waiting message does not go by itself.
 bool sent(const std::vector<int>& expected) {
   return comes_true([&] { return sent_numbers().size() >= expected.size(); }) &&
          sent_numbers() == expected;
@@ -257,7 +257,8 @@ void cancel() {
   expect(sent({0, 3}), "it is not sent");
 }
 
-// In MPI_Finalize what the program has let go of is sent, too; a thread plays the network.
+// MPI_Finalize also sends the messages whose requests the program has freed; a thread plays the
+// network.
 void forgotten() {
   static auto& all = *new std::vector<Message>(messages(4));  // as long as the thread
   for (Message& message : all) {
@@ -347,7 +348,7 @@ void persistent() {
   for (MPI_Request& request : both) MPI_Request_free(&request);
 }
 
-// Whoever is not received is not waited for without end.
+// A receiver that never posts a receive does not block others without end.
 void stuck() {
   std::vector<Message> all = messages(3);
   for (Message& message : all) message.isend(3);
@@ -417,7 +418,7 @@ void refused() {
   expect(MPI_Isend(at_once.words.data(), long_count, MPI_INT, peer, 3, MPI_COMM_WORLD,
                    &at_once.request) == MPI_ERR_OTHER, "one that goes at once");
   expect(at_once.request == MPI_REQUEST_NULL, "it has no request");
-  // What MPI refuses by its arguments it refuses at once, also while others wait.
+  // MPI refuses wrong arguments at once, also while other messages wait.
   expect(MPI_Isend(at_once.words.data(), long_count, MPI_INT, 99, 3, MPI_COMM_WORLD,
                    &at_once.request) == MPI_ERR_RANK, "a wrong rank");
 }

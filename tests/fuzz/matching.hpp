@@ -143,7 +143,7 @@ class Matching {
     }
   }
 
-  // One that fits and arrived before `own`, and was taken after `one` was posted.
+  // Returns a message that fits, arrived before `own`, and was taken after `one` was posted.
   [[nodiscard]] const Arrival* find_earlier(const Taking& one, std::size_t own) const {
     for (std::size_t place = 0; place < own; ++place) {
       const Arrival& earlier = arrivals_[place];

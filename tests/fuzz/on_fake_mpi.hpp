@@ -61,7 +61,7 @@ inline Campaign campaign_of(const int count) {
           .policies = {"default", "steal", "fifo", "priority", "seeded"}};
 }
 
-// What the command line says; false if it is wrong.
+// Reads the command line into `campaign`; false if it is wrong.
 inline bool read_campaign(const int argc, char** const argv, Campaign& campaign) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // the last line names the seed, also after a crash
   const auto take = [&](const std::string& key, const char* const value) {
@@ -74,8 +74,8 @@ inline bool read_campaign(const int argc, char** const argv, Campaign& campaign)
   return false;
 }
 
-// What main of such a fuzzer does, and its exit code: seeds by the command line, each in a process
-// of its own.
+// The body of main of such a fuzzer; returns its exit code. It runs the seeds of the command line,
+// each in a process of its own.
 template <class Prepare, class Run>
 int run_campaign(const int argc, char** const argv, const int count, const Prepare prepare,
                  const Run run) {

@@ -123,7 +123,7 @@ Program make_program(Random& random) {
       chain.push_back(&it);
     }
   }
-  // As rank 0's tasks might come to them.
+  // An order in which rank 0's tasks might reach them.
   std::vector<std::size_t> next(program.chains.size(), 0);
   for (std::size_t left = program.items.size(); left > 0;) {
     const std::size_t which = random() % program.chains.size();
@@ -321,7 +321,7 @@ std::array<Keys, comms> begun(const Program& program) {
   return keys;
 }
 
-// What rank 0 of the first communicator has announced to `rank`.
+// The keys that rank 0 of the first communicator has announced to `rank`.
 Keys announced_to(const int rank, MPI_Comm comm) {
   Keys all;
   for (const fake_mpi::Sent& it : fake_mpi::sent()) {

@@ -6,13 +6,13 @@
 // the second, which is a grid or a graph with several edges between two ranks and to one itself. It
 // makes several at a time and more of them than there are numbers for, since MPI allows the
 // smallest tags. A thread plays ranks 1 to 3: each makes the same collectives when it likes, and
-// sends its parts in any order; what is under way arrives in any order that MPI allows. In some
+// sends its parts in any order; messages in flight arrive in any order that MPI allows. In some
 // programs a message comes with an error, is too long, or says that there are no data (it has no
-// bytes), and rank 0 lets parts go that it has never sent; in some a rank dies. Required is
+// bytes), and rank 0 drops parts that it has never sent; in some a rank dies. Required is
 //   1. that a part is ready when all of it is here, and never fails for another's sake,
 //   2. that the bytes beside it stay as they are,
-//   3. that what rank 0 sends is what its program has let go, once and whole, with a tag that no
-//      other collective has at that time; and a message of no bytes for what it cannot send,
+//   3. that rank 0 sends the parts that its program releases, once and whole, with a tag that no
+//      other collective has at that time; and a message of no bytes for a part it cannot send,
 //   4. that all() fails if and only if a part has, and everything ends,
 //   5. that each part of which events are wanted has one, before all() is ready, and with an error
 //      if its future has,
@@ -232,7 +232,7 @@ class Others {
 
 enum class Listening { no, by_handler, by_polls };
 
-// What has been told, until it is taken. Thread safety: any.
+// Events that have been told, until they are taken. Thread safety: any thread.
 class Events {
  public:
   explicit Events(const Listening listening) : listening_(listening) {
@@ -249,7 +249,7 @@ class Events {
     if (wanted()) check(imbrex_events_end(comm) == MPI_SUCCESS, "events end");
   }
   [[nodiscard]] bool wanted() const { return listening_ != Listening::no; }
-  // Those of a collective that has ended.
+  // Takes the events of a collective that has ended.
   [[nodiscard]] std::vector<imbrex_event> take(const std::string& name) {
     imbrex_event event = {};
     while (listening_ == Listening::by_polls && imbrex_event_poll(&event) != 0) {
@@ -435,7 +435,7 @@ class Case {
     const auto [first, end] = plan_.range(0, to.rank, of_all);
     for (int i = first; i < end; ++i) numbers[i] = plan_.value(0, to.rank, of_all, i);
   }
-  // Whether a task for this block fills the part: what goes to all is filled once.
+  // Returns whether a task for this block fills the part: data for all ranks are filled once.
   [[nodiscard]] bool fills(const int block) const {
     switch (plan_.kind) {
       case Kind::alltoall: case Kind::neighbor_alltoall: return true;
@@ -446,7 +446,7 @@ class Case {
     }
   }
 
-  // Whether to(block, part) stands for what rank 0 sends of its own.
+  // Returns whether to(block, part) stands for data that rank 0 sends of its own.
   [[nodiscard]] bool goes(const int block) const {
     switch (plan_.kind) {
       case Kind::alltoall: case Kind::allgather: return true;

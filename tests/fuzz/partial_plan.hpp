@@ -38,7 +38,7 @@ inline std::size_t at(const int index) { return static_cast<std::size_t>(index);
 enum class Trouble { none, messages, death };
 enum class Bad { error, too_long, withdrawn };  // a message
 
-// What leaves `from` as its block `out` arrives at `to` as its block `in`.
+// The block `out` that leaves `from` arrives at `to` as its block `in`.
 struct Edge {
   int from;
   int out;
@@ -183,7 +183,7 @@ struct Plan {
     return all;
   }
 
-  // Who sends parts to rank 0, and to whom it does, but for itself.
+  // The ranks that send parts to rank 0, and the ranks to which it sends, except itself.
   [[nodiscard]] std::vector<int> sources() const {
     switch (kind) {
       case Kind::alltoall: case Kind::allgather: return {1, 2, 3};

@@ -12,10 +12,10 @@
 // The model maps each registered task to its phase (s, w) and mode, exactly as Chatterjee et al.
 // define it. A task tells it of a signal, registration or drop before it does that, and of a wait
 // after. Then
-//   1. whoever returns from a wait of phase w must find that all registered signallers have s > w,
-//   2. what is got must be the sum of what was put in the phase before, by whoever,
+//   1. a task that returns from a wait of phase w must find all registered signallers with s > w,
+//   2. get() must return the sum of all values that were put in the phase before,
 //   3. passed(p) may be ready only if phase p is over,
-//   4. in a bounded phaser nobody may have signalled more than `ahead` phases beyond the slowest
+//   4. in a bounded phaser no task may have signalled more than `ahead` phases beyond the slowest
 //      task that waits.
 #include <algorithm>
 #include <cstdio>
@@ -126,7 +126,7 @@ class Draw {
         if (step.what == Do::get && mode == signal_only) continue;
         if (step.what == Do::drop && below(3) != 0) continue;
         if (step.what == Do::wait && !signalled) continue;
-        // One that runs ahead without a bound may not put so far ahead.
+        // A task that runs ahead without a bound may not put so far ahead.
         if (step.what == Do::put && mode == signal_only && program_->ahead[step.phaser] == 0) {
           continue;
         }
@@ -227,7 +227,7 @@ class Model {
     const std::lock_guard guard(mutex_);
     sums_[members_.at(task).s] += value;
   }
-  // What `task` must get; nothing if it cannot be known.
+  // The value that `task` must get; nothing if it cannot be known.
   [[nodiscard]] std::optional<std::int64_t> expected(const int task) {
     const std::lock_guard guard(mutex_);
     const Member& mine = members_.at(task);

@@ -98,7 +98,7 @@ inline std::uint64_t mix(std::uint64_t value, std::uint64_t with) {
   return z ^ (z >> 31);
 }
 
-// What an access to several variables has observed, one more after `seen`.
+// The observation of an access to several variables, one more after `seen`.
 inline std::uint64_t seen_too(std::uint64_t seen, std::uint64_t value) {
   return value == 0 ? seen : mix(seen, value);
 }
@@ -187,7 +187,7 @@ class Generator {
   int weights_[5];
 };
 
-// What a task returns, given what it saw.
+// The result of a task, given the values that it saw.
 inline std::uint64_t result_of(const Node& node, const Record& record,
                                const std::vector<std::uint64_t>& results) {
   std::uint64_t result = mix(node.id, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// failure_cases <case>: errors that nobody takes, and errors that somebody does. Each case is a
-// process of its own; expect.sh looks at what it prints and how it ends.
+// failure_cases <case>: errors that no call takes, and errors that a call takes. Each case is a
+// process of its own; expect.sh checks its output and its exit.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -36,7 +36,7 @@ void expect_what(F&& call) {
   }
 }
 
-// ---- that nobody takes -------------------------------------------------------------------------
+// ---- errors that no call takes -----------------------------------------------------------------
 
 int launched() {
   task("load").launch(fail);
@@ -236,7 +236,7 @@ int exit_in_a_parent() {
   return 2;
 }
 
-// ---- that somebody takes -----------------------------------------------------------------------
+// ---- errors that a call takes ------------------------------------------------------------------
 
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -300,11 +300,11 @@ int taken() {
   Promise<void> promise("config");
   promise.set_exception(std::make_exception_ptr(std::out_of_range("far")));
   expect_what([&] { promise.future().get(); });
-  const Future<int> broken = Promise<int>("nobody sets it").future();  // and nobody asks
+  const Future<int> broken = Promise<int>("nobody sets it").future();  // and no task asks
   return 0;
 }
 
-// What the program has thrown stays as it is, whoever else holds it.
+// An exception object of the program stays as it is, whichever tasks hold it.
 int own_object_stays() {
   const std::exception_ptr stored = std::make_exception_ptr(Refused(std::string(100, 'x')));
   bool same = false;
@@ -366,7 +366,7 @@ int no_exception_is_set() {
 // C has no destructors that would end a finish.
 std::atomic<int> ran{0};
 void leave_open() {
-  static imbrex_finish_t finish;  // its memory stays, as nobody ends it
+  static imbrex_finish_t finish;  // its memory stays, as no call ends it
   if (imbrex_finish_begin(&finish, "solver.c", 12) != IMBREX_SUCCESS) std::abort();
   task("late").launch([] {
     imbrex::yield();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Errors that nobody takes are printed, and the process fails; those that somebody takes are not.
+# Errors that no call takes are printed, and the process fails; errors that a call takes are not.
 
 imbrex_test_program(failure_cases failure_cases.cpp)
 
@@ -52,7 +52,7 @@ imbrex_failure(0 c_wait -e "^imbrex: the body of task \"load in C\" .*${site}. r
                -e "^again: imbrex: the body of task \"load in C\" .*${site}. returned 7"
                -n "nor finish.. has rethrown")
 
-# What the program has thrown is never written to; the label stands beside it, in reports.
+# The runtime never writes to an exception object; the label stands beside it, in reports.
 imbrex_failure(1 own_class -c 1 "^  task \"load\" .*${site}.: no such file$")
 imbrex_failure(abort uncaught -e "what.. *no such file|what..: +no such file"
                -e "^imbrex: what ends the program was thrown .in task \"load\" .*${site}..$")

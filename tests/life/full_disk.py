@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""full_disk.py IMBREX FOLDER -- COMMAND...: a right program stays right where its trace, summary or
-messages find no room, and what was written of the trace is readable.
+"""full_disk.py IMBREX FOLDER -- COMMAND...: a right program stays right if its trace, summary or
+messages find no room, and the written part of the trace is readable.
 
 Methodology: the limit of the size of files, which also sends a signal, stands for a full disk; so
-does a small file system, where one can be mounted; /dev/full and a pipe that nobody reads stand for
-a full disk behind standard error.
+does a small file system, if one can be mounted. For standard error, /dev/full and a pipe without a
+reader stand for a full disk.
 """
 import os
 import pathlib

@@ -327,7 +327,8 @@ int stall_by_holds() {
   return 0;
 }
 
-// Nobody can set what the finish() of the second task, and the end of the third, wait for.
+// No task can set the promises for which the finish() of the second task, and the end of the third,
+// wait.
 int stall_by_what_is_owned() {
   Future<void> first;
   Promise<void> ready;
@@ -629,7 +630,7 @@ int lock_across_a_wait() {
     for (int i = 0; i < imbrex::worker_count(); ++i) {
       task("wants the lock").launch([&] { const std::lock_guard guard(lock); });
     }
-    imbrex::taskwait();  // nobody fires the event
+    imbrex::taskwait();  // nothing fires the event
   });
   return 0;
 }

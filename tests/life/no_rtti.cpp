@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compiled with -fno-rtti: exceptions of classes of the program's own leave tasks, and the last one
-// is taken by nobody.
+// Compiled with -fno-rtti: exceptions of the program's own classes leave tasks, and no call takes
+// the last one.
 #include <cstdio>
 #include <stdexcept>
 

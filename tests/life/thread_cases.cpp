@@ -181,7 +181,7 @@ int main_comes_second() {
 
 // ---- the runtime ends under threads -------------------------------------------------------------
 
-// Whoever waits when the runtime ends gets its value first.
+// A thread that waits when the runtime ends gets its value first.
 int ends_under_waits() {
   for (int round = 0; round < rounds; ++round) {
     std::atomic<int> sum = 0;
@@ -419,7 +419,7 @@ int thread_stays_behind() {
   return failures;
 }
 
-// The program ends with an error while tasks wait; what is fired then wakes nobody.
+// The program ends with an error while tasks wait; an event that fires later wakes no task.
 int event_after_the_end() {
   std::atexit([] { late_event.set(); });
   for (int i = 0; i < 3; ++i) task("waits").launch([] { late_event.future().get(); });
@@ -558,8 +558,8 @@ int futures_outlive_runtimes() {
 }
 
 // A result is destroyed by a thread of the program's own while its runtime ends and the next one
-// begins: what the first one has cut for the task is not used by the tasks of the second. Where the
-// worker that has run the task is the last to let go of the result, the thread tries another.
+// begins: tasks of the second runtime do not use memory that the first one cut for the task. If the
+// worker that has run the task is the last to release the result, the thread tries another.
 int result_destroyed_across_runtimes() {
   static std::atomic<int> stage;
   static std::thread::id holder_id;

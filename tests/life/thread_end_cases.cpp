@@ -134,7 +134,7 @@ int thread_locals_wait() {
   return failures;
 }
 
-// What one destructor has launched, a later one waits for.
+// A destructor waits for tasks that an earlier destructor has launched.
 int one_thread_local_waits_for_another() {
   imbrex::finish([] {});
   for (int round = 0; round < 20; ++round) {

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # run_model.sh MODEL [MUTANT...]: has spin look at every interleaving of MODEL, which must have no
-# error; then at the model with each defect that it can have, which must have one. What spin found
-# is kept in the current directory, and said again as long as nothing of it has changed.
+# error; then at the model with each of its defects, which must have one. The results of spin are
+# kept in the current directory, and printed again as long as the model and its defects stay
+# unchanged.
 set -e
 model=$(realpath "$1")
 shift

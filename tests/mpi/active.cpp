@@ -392,7 +392,7 @@ void run_active() {
   if (active::rank() == 0) active::send(active::ranks() - 1, id(6), bytes_of(50));
 }
 
-// Nobody sends what is waited for: a message of no use is all that comes.
+// No rank sends the expected message: only an unrelated message comes.
 void hang_active() {
   active::set_handler(id(0), [](void*, int, std::span<const std::byte>) noexcept {}, nullptr);
   active::send((active::rank() + 1) % active::ranks(), id(0), {});

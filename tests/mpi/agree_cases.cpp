@@ -85,7 +85,7 @@ void objects_mixed() {
   imbrex::taskwait();
 }
 
-// These hang, or fail as MPI likes: whoever sees the finding ends the program.
+// These cases hang, or fail as MPI likes: the rank that sees the finding ends the program.
 void other_calls() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   static int value = 0;
@@ -268,7 +268,7 @@ void right_communicators() {
 }
 
 // A rank whose part is over at once frees the communicator while others are still in it, or have
-// not begun: nothing of the check may be under way there.
+// not begun: no message of the check may be in flight there.
 void right_freed() {
   MPI_Group group;
   MPI_Comm_group(MPI_COMM_WORLD, &group);

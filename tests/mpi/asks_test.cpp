@@ -154,7 +154,7 @@ TEST_P(Asks, in_two_tasks_leave_the_worker_to_a_chain_of_others) {
   for (const Exchange& one : all) one.expect();
 }
 
-// What waits in MPI meanwhile is completed too: with one worker nobody else polls.
+// Calls of MPI that wait meanwhile complete too: with one worker no other thread polls.
 TEST_P(Asks, let_tasks_go_on_that_wait_in_mpi) {
   if (ring_.size == 1) GTEST_SKIP() << "needs two ranks";
   Exchange one{.ring = ring_, .tag = 0};

@@ -138,7 +138,7 @@ TEST(ByBlocks, blocks_in_place_arrive_as_mpis_own_do) {
   EXPECT_EQ(imbrex_decomposed_calls(), before);
 }
 
-// What the last rank does not send is kept back until the others have seen what is here.
+// The last rank keeps its data back until the others have used the blocks that are here.
 TEST(ByBlocks, a_block_is_used_before_the_others_are_here) {
   const Ring ring;
   if (ring.size < 2 || !is_on()) GTEST_SKIP() << "no block comes later than others";

@@ -89,7 +89,7 @@ struct Side {
   MPI_Datatype type;
 };
 
-// What arrives by MPI_Alltoall is what arrives by MPI's own, all bytes of `doubles` for each rank.
+// MPI_Alltoall by blocks gives the bytes of MPI's own, all bytes of `doubles` for each rank.
 void compare(const Hinted& comm, const Side& send, const Side& receive, const int doubles,
              const unsigned counted) {
   int rank = 0;
@@ -196,8 +196,8 @@ TEST(ByParts, blocks_of_different_lengths_are_cut) {
   }
 }
 
-// What comes from one rank is used while the rest of it is still under way: in one of some rounds
-// at least, since no rank can hold a part back.
+// A task uses a part of a rank's data while the rest is still in flight: in one of some rounds at
+// least, since no rank can hold a part back.
 TEST(ByParts, a_part_is_used_before_the_rest_of_its_block_is_here) {
   const Ring ring;
   if (ring.size < 2) GTEST_SKIP() << "nothing comes from elsewhere";

@@ -351,7 +351,7 @@ void compare_equal_blocks(MPI_Comm comm, const int rank, const int sources,
                });
 }
 
-// Those of different lengths: of what goes out and comes in.
+// Compares blocks of different lengths: `out` leaves and `in` arrives.
 void compare_unequal_blocks(MPI_Comm comm, const int rank, const Lengths& out,
                             const Lengths& in) {
   const std::vector<int> data = numbers(out.sum + 1, rank);

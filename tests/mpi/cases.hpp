@@ -12,7 +12,7 @@ namespace imbrex::test {
 
 using Cases = std::map<std::string, std::function<void()>>;
 
-// What `argv` names. Lists all, and ends the program with 2, if it names none.
+// Returns the case that `argv` names. Lists all, and ends the program with 2, if it names none.
 inline const Cases::value_type& chosen(const Cases& cases, int argc, char** argv) {
   const auto found = cases.find(argc == 2 ? argv[1] : "");
   if (found != cases.end()) return *found;

@@ -49,7 +49,7 @@ void receives_overlap() {
     MPI_Recv(&values[3], 3, MPI_INT, other, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   });
   let_all_wait();
-  MPI_Barrier(MPI_COMM_WORLD);  // both receives of each rank are under way
+  MPI_Barrier(MPI_COMM_WORLD);  // both receives of each rank are posted
   const std::array<int, 4> out{};
   MPI_Send(out.data(), 4, MPI_INT, other, 1, MPI_COMM_WORLD);
   MPI_Send(out.data(), 3, MPI_INT, other, 2, MPI_COMM_WORLD);
@@ -167,7 +167,7 @@ void persistent_overlaps() {
   MPI_Request persistent[2];
   MPI_Send_init(values.data(), 2, MPI_INT, other, 1, MPI_COMM_WORLD, &persistent[0]);
   MPI_Recv_init(&values[2], 2, MPI_INT, other, 1, MPI_COMM_WORLD, &persistent[1]);
-  for (int round = 0; round < 2; ++round) {  // between the rounds neither is under way
+  for (int round = 0; round < 2; ++round) {  // between the rounds neither is active
     MPI_Startall(2, persistent);
     if (round == 0) MPI_Irecv(&values[1], 2, MPI_INT, other, 2, MPI_COMM_WORLD, &receive);
     MPI_Waitall(2, persistent, MPI_STATUSES_IGNORE);
@@ -257,7 +257,7 @@ void matched_receives_overlap() {
 
 // ---- and what does not --------------------------------------------------------------------------
 
-// All are under way at once, and none may be named.
+// All are in flight at once, and none may be named.
 void right_collectives() {
   constexpr int size = 4;
   static std::array<int, size * size> matrix{};

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random programs of partial collectives, beside MPI's own collectives on copies of the data:
-// every kind, random sizes and parts of any shape, types with gaps, in place, several under way at
-// once on communicators that share ranks, which may be freed before they are over.
+// Random programs of partial collectives, beside MPI's own collectives on copies of the data: every
+// kind, random sizes and parts of any shape, types with gaps, in place, several in flight at once
+// on communicators that share ranks, which may be freed before they are over.
 //
 //   collective_fuzz [--seed N] [--count N | --seconds N] [--longest NUMBERS] [--most COLLECTIVES]
 //
-// Methodology: what all ranks must agree on comes from the seed; how a rank lays its data out, what
-// it holds, and in which order its tasks fill parts and wait for them, each rank chooses. A part
-// that is held is filled by the task that sends it, and is junk before; a part that may be
-// overwritten is overwritten. What comes is looked at when its future is ready, and all bytes, also
-// those that no type names, are compared with what MPI's collective gives. A seed that fails is run
-// again by the arguments that the program prints.
+// Methodology: the seed gives everything on which all ranks must agree; each rank chooses how its
+// data are laid out, which parts it holds, and in which order its tasks fill parts and wait for
+// them. The task that sends a held part fills it; before, the part is junk. A part that may be
+// overwritten is overwritten. A part is compared when its future is ready: all bytes, also those
+// that no type names, must be those of MPI's collective. A seed that fails is run again by the
+// arguments that the program prints.
 #include <mpi.h>
 
 #include <algorithm>
@@ -176,8 +176,7 @@ class Case {
     const bool has_many = kind_ == Kind::scatter || exchanges();
     return {kind_ == Kind::broadcast ? root_ : from, has_many ? to : 0};
   }
-  // What is called a rank below is the index of a neighbour in a collective of neighbours, as in
-  // the interface.
+  // In a collective of neighbours a rank below is the index of a neighbour, as in the interface.
   [[nodiscard]] Key from_me(const int to) const {
     if (neighbors_ == nullptr) return key(me_, to);
     const End& it = neighbors_->destinations[at(to)];
@@ -208,7 +207,7 @@ class Case {
     return sizes[hash % (irregular_ ? sizes.size() - 1 : sizes.size())];
   }
 
-  // Whether what it sends lies in the buffer that receives.
+  // Returns whether the data to send lie in the buffer that receives.
   [[nodiscard]] bool sends_in_place() const {
     const bool may = kind_ == Kind::allgather || kind_ == Kind::allreduce ||
                      (kind_ == Kind::gather && me_ == root_);
@@ -385,7 +384,7 @@ class Case {
     return bytes;
   }
 
-  // Whether a task for this rank fills the part: what goes to all is filled once.
+  // Returns whether a task for this rank fills the part: data for all ranks are filled once.
   [[nodiscard]] bool fills(const int rank) const {
     if (kind_ == Kind::broadcast) return rank == 0 && me_ == root_;
     if (gathers()) return rank == 0;

@@ -75,7 +75,7 @@ inline Element random_element(Random& random, MPI_Datatype number, const int byt
 
 enum class Form { plain, regular, counts, types };
 
-// What one rank sends or receives, as arguments of MPI's and as places of its numbers.
+// The data that one rank sends or receives, as arguments of MPI and as places of its numbers.
 class Side {
  public:
   Side(const Form form, MPI_Datatype number, const int bytes, const int width, Random& random)
@@ -201,8 +201,8 @@ struct Neighborhood {
   std::vector<End> destinations;
 };
 
-// Below and above in each dimension. What goes to the one below arrives there as from the one
-// above, so the sender's block tells edges apart.
+// The neighbours are below and above in each dimension. A message to the lower neighbour arrives
+// there as from the upper one, so the sender's block tells edges apart.
 inline Neighborhood random_grid(Random& agreed, MPI_Comm all) {
   int size = 0;
   int rank = 0;

@@ -179,7 +179,7 @@ TEST(Collective, more_collectives_than_tags_may_follow_each_other) {
     open.all().get();
   }
   EXPECT_NO_THROW(make(false).all().get());
-  const Future<void> never = make(true).all();  // nobody holds it
+  const Future<void> never = make(true).all();  // no task holds it
   EXPECT_THROW(never.get(), Error);
   for (int i = 1; i < numbers; ++i) make(false).all().get();
   EXPECT_THROW((void)make(false), Error);
@@ -205,7 +205,7 @@ TEST(Collective, a_part_that_is_never_sent_is_named) {
   MPI_Comm_free(&alone);
 }
 
-// What a part's future throws.
+// Returns the text of the error that a part's future throws.
 std::string text_of(const Future<void>& part, const int error_class) {
   try {
     part.get();
@@ -254,7 +254,7 @@ TEST(Collective, a_relay_that_does_not_get_its_part_tells_the_ranks_behind_it) {
   }
 }
 
-// One part of each block is sent, the other is held until nobody can send it any more.
+// One part of each block is sent, the other is held until no task can send it any more.
 TEST(Collective, a_part_that_is_never_sent_fails_on_the_receiving_rank) {
   const Ring ring;
   if (ring.size == 1) GTEST_SKIP() << "nothing is sent to another rank";
@@ -338,7 +338,7 @@ TEST(Collective, wrong_arguments_are_refused) {
   EXPECT_GE(most_parts(MPI_COMM_WORLD), 64);
 }
 
-// All but one find the duplicate under way. Alone the order of theirs is no matter.
+// All tasks but one find the duplicate in the making. Their order alone does not matter.
 TEST(Collective, several_tasks_may_make_the_first_collectives) {
   for (int round = 0; round < 20; ++round) {
     MPI_Comm alone = MPI_COMM_NULL;

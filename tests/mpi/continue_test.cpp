@@ -11,7 +11,7 @@
 namespace imbrex::test {
 namespace {
 
-// What a continuation was called with.
+// The arguments of a continuation's calls.
 struct Called {
   std::atomic<int> times{0};
   int code = -1;
@@ -112,7 +112,7 @@ TEST(Continue, is_neither_called_within_the_call_nor_nested) {
   EXPECT_EQ(chain.deepest, 1);
 }
 
-// A continuation that posts the next receive, and another that answers: nobody waits.
+// A continuation that posts the next receive, and another that answers: no task waits.
 struct Echo {
   MPI_Comm comm;
   int peer;

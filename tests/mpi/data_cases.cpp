@@ -41,7 +41,7 @@ void say(F&& call) {
   print_line("rank " + std::to_string(rank) + ": " + seen);
 }
 
-// A message that nobody sends.
+// Waits for a message that no rank sends.
 void wait_for_ever() {
   int value = 0;
   MPI_Recv(&value, 1, MPI_INT, rank == 0 ? 1 : 0, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -114,7 +114,7 @@ void different_reads() {
   say([&] { space.finish(); });  // nothing is left to wait for
 }
 
-// Those that call it more often meet the others in the end of their space.
+// Ranks that call it more often meet the others in the end of their space.
 void unequal_finish() {
   {
     Space space(MPI_COMM_WORLD, {.name = "s"});

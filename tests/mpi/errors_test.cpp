@@ -230,7 +230,7 @@ TEST_F(Errors, each_of_several_failures_is_reported_by_waitsome) {
   }).get();
 }
 
-// Failures of many tasks, found in any number at once, beside messages that are still under way.
+// Failures of many tasks, found in any number at once, beside messages that are still in flight.
 TEST_F(Errors, failures_of_many_tasks_harm_no_transfer_that_is_under_way) {
   constexpr int tasks = 60;
   constexpr int rounds = 10;
@@ -497,7 +497,7 @@ TEST_F(Handlers, a_handler_may_call_blocking_mpi) {
   MPI_Errhandler_free(&handler);
 }
 
-// Whatever stands there for it: programs may compare, and give it back any number of times.
+// Programs may compare the handler that they find, and give it back any number of times.
 TEST(FatalHandler, is_what_a_program_finds_and_what_communicators_inherit) {
   const auto handler_of = [](MPI_Comm comm) {
     MPI_Errhandler there;

@@ -238,7 +238,7 @@ TEST(Events, a_communicator_without_wildcards_is_refused) {
   EXPECT_EQ(imbrex_events_begin(ring.comm), MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
-// What handlers have seen. They run in any thread that polls.
+// The events that handlers have seen. They run in any thread that polls.
 struct Seen {
   std::mutex mutex;
   std::vector<imbrex_event> events;
@@ -361,7 +361,7 @@ TEST(Events, a_handler_that_begins_a_send_gets_an_error_whatever_the_kind) {
   MPI_Recv(&value, 1, MPI_INT, ring.previous(), 5, ring.comm, MPI_STATUS_IGNORE);
 }
 
-// Also where MPI itself would carry them out, on a communicator that nobody watches.
+// The rule holds also if MPI itself would do the call, on a communicator without events.
 TEST(Events, a_handler_that_communicates_in_any_way_gets_an_error) {
   static std::vector<std::pair<std::string, int>> codes;
   const auto call_all = [](const imbrex_event*, void* argument) {
@@ -425,7 +425,7 @@ std::optional<imbrex_event> event_of(const std::vector<imbrex_event>& all, const
   return *std::ranges::find_if(all, is_it);
 }
 
-// What both sides of an exchange with all ranks are, `count` numbers a block.
+// The buffers of both sides of an exchange with all ranks, `count` numbers a block.
 struct Buffers {
   Buffers(const Ring& ring, const int its_count)
       : count(its_count), out(static_cast<std::size_t>(ring.size * count), ring.rank),
@@ -514,7 +514,7 @@ TEST(Events, a_broadcast_names_the_ranks_of_its_chain_and_a_reduction_this_one) 
   }
 }
 
-// As where blocks are cut within elements: the address of the type is that of the whole block.
+// Blocks that are cut within elements behave so too: the address of the type is the whole block's.
 TEST(Events, a_part_begins_where_the_first_byte_of_its_type_is) {
   MPI_Comm alone = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_SELF, &alone);
@@ -585,7 +585,8 @@ TEST(Events, a_part_that_fails_is_told_with_its_code) {
                            : event.kind == partial_in ? of_incoming
                                                       : MPI_ERR_OTHER);
   }
-  // Nobody ever sends: this rank's own parts fail, and those on the ranks that they are for.
+  // No rank ever sends: this rank's own parts fail, and the parts on the ranks to which it would
+  // send.
   x = gather({out.data(), 1, MPI_INT}, {in.data(), 1, MPI_INT}, 0, ring.comm, {.hold = true});
   const Future<void> all = std::exchange(x, {}).all();
   EXPECT_THROW(all.get(), Error);

@@ -40,7 +40,7 @@ bool failed_perhaps(int code) {
          error_class == MPIX_ERR_REVOKED;
 }
 
-// What the two that live exchange meanwhile: true if all of it arrives.
+// Exchanges messages between the two living ranks meanwhile: true if all of them arrive.
 bool exchange(int tag, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     int in = -1;

@@ -18,7 +18,7 @@ struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What handlers have been told. `right`: of this communicator.
+// The calls that handlers got. `right`: with this communicator.
 struct Told {
   std::atomic<MPI_Comm> right_comm{MPI_COMM_NULL};
   std::atomic<bool> throws{false};

@@ -44,7 +44,7 @@ imbrex_mpi_entry(summary
   sh ${PROJECT_SOURCE_DIR}/tests/mpi/check_summary.sh
   ${imbrex_mpirun} 2 $<TARGET_FILE:imbrex_mpi_life_cases> messages
   WORKERS 1 ENVIRONMENT IMBREX_SUMMARY=1)
-# Who sent what to whom, in ranks of MPI_COMM_WORLD.
+# The trace names sender and receiver of each message, in ranks of MPI_COMM_WORLD.
 imbrex_mpi_entry(trace
   ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/check_trace.py
   ${CMAKE_CURRENT_BINARY_DIR}/trace
@@ -97,7 +97,7 @@ imbrex_mpi_entry(refused.two_options
   ${imbrex_mpirun} 1 env IMBREX_WORKERS=many $<TARGET_FILE:imbrex_mpi_life_cases> plain
   : ${MPIEXEC_NUMPROC_FLAG} 1 env IMBREX_BIND=perhaps $<TARGET_FILE:imbrex_mpi_life_cases> plain
   WORKERS 1)
-# An unknown one stops nobody.
+# An unknown option stops no program.
 imbrex_mpi_entry(life.unknown_option
   sh ${PROJECT_SOURCE_DIR}/tests/life/expect.sh 0
   -c 1 "imbrex: there is no option IMBREX_WORKER .did you mean IMBREX_WORKERS" --

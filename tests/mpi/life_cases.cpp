@@ -46,7 +46,7 @@ void plain() {
   MPI_Finalize();
 }
 
-// Tasks that nobody waited for are completed by MPI_Finalize, also those that wait in MPI.
+// MPI_Finalize completes tasks that no call waited for, also tasks that wait in MPI.
 void finalize_completes_tasks() {
   static int received = -1;
   MPI_Init(nullptr, nullptr);
@@ -82,7 +82,7 @@ void finalize_calls_back() {
   require(called == 7, "the attribute's function has run");
 }
 
-// A request that nobody completes is named, and keeps nobody.
+// A request that no call completes is named, and does not block the end.
 void open_operation() {
   MPI_Init(nullptr, nullptr);
   static int never = 0;
@@ -161,8 +161,8 @@ void mpi_abort_in_a_task() {
   task("ends").spawn([] { MPI_Abort(MPI_COMM_WORLD, 7); }).get();
 }
 
-// Main returns, and never calls MPI_Finalize. Tasks that can run to their end do so; one that waits
-// for a message that nobody sends is left.
+// Main returns, and never calls MPI_Finalize. Tasks that can run to their end do so; a task that
+// waits for a message that no rank sends is left.
 void return_without_finalize() {
   MPI_Init(nullptr, nullptr);
   static int never = 0;
@@ -180,8 +180,8 @@ void return_without_finalize() {
   });
 }
 
-// MPI_Finalize by a static object, whose destructor runs behind the exit handlers of MPI_Init. What
-// a rank prints later may be lost: a launcher may end with the last MPI_Finalize.
+// MPI_Finalize by a static object, whose destructor runs behind the exit handlers of MPI_Init.
+// Later output of a rank may be lost: a launcher may end with the last MPI_Finalize.
 void finalize_at_exit() {
   static const struct Finalizer {
     ~Finalizer() {
@@ -258,7 +258,7 @@ void error_that_nobody_takes() {
   MPI_Finalize();
 }
 
-// What has been taken ends nobody: MPI's errors too.
+// Errors that the program has caught do not end it, also errors of MPI.
 void errors_that_are_taken() {
   MPI_Init(nullptr, nullptr);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

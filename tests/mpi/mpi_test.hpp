@@ -36,7 +36,8 @@ struct Ring {
   [[nodiscard]] int previous() const { return (rank + size - 1) % size; }
 };
 
-// A task that is always ready while it lives: then nobody polls in place, and what waits suspends.
+// A task that is always ready while it lives: then no thread polls in place, and waiting tasks
+// suspend.
 class Bustle {
  public:
   Bustle() : done_(task("bustle").spawn([this] {
@@ -70,7 +71,7 @@ void on_unknown_thread(F&& body) {
   thread.join();
 }
 
-// What `body` throws says; empty: it throws nothing.
+// Returns the text of the exception that `body` throws; empty if it throws none.
 template <class F>
 [[nodiscard]] std::string thrown_by(F&& body) {
   try {

@@ -97,7 +97,7 @@ TEST(Ordered, one_key_may_have_many_collectives) {
   });
 }
 
-// Each communicator has an order of its own, which nobody who uses another one waits for.
+// Each communicator has an order of its own; users of another communicator do not wait for it.
 TEST(Ordered, communicators_have_orders_of_their_own) {
   const Ring one;
   const Ring other;
@@ -120,8 +120,8 @@ TEST(Ordered, communicators_have_orders_of_their_own) {
   MPI_Comm_free(&half);
 }
 
-// Rank 0 comes to all of them before another rank comes to any, and they are under way together:
-// each waits for a message that is sent when all have been started.
+// Rank 0 comes to all of them before another rank comes to any, and the collectives are in flight
+// together: each waits for a message that is sent when all have been started.
 TEST(Ordered, only_starts_are_ordered) {
   const Ring ring;
   constexpr int count = 6;

@@ -48,7 +48,7 @@ TEST(Overlap, a_synchronous_send_to_oneself_completes) {
   EXPECT_EQ(in, out);
 }
 
-// What one worker that blocks cannot do: first all receives, then all sends.
+// One blocking worker could not do this: first all receives, then all sends.
 void exchange(int tasks) {
   const Ring ring;
   std::vector<int> in(static_cast<std::size_t>(tasks), -1);

@@ -12,7 +12,7 @@
 
 extern "C" void failing_after(int calls);  // preload/failing.cpp
 
-// What has failed may be open on another rank: its communicators are not freed.
+// A failed collective may be open on another rank: its communicators are not freed.
 extern "C" [[gnu::visibility("default")]] const char* __lsan_default_suppressions() {
   return "leak:imbrex::mpi::phasers::\nleak:ompi_comm_create_group";
 }

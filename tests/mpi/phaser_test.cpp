@@ -72,7 +72,7 @@ void expect_barrier(const Ring& ring, const MpiPhaserOptions& options, const int
           Phaser::next_all();
           const std::int64_t least = progress.least();
           EXPECT_GE(least, std::int64_t{tasks} * (phase + 1));
-          Phaser::next_all();  // nobody advances before all have looked
+          Phaser::next_all();  // no task advances before all have looked
         }
       });
     }
@@ -314,7 +314,7 @@ TEST(MpiAccumulator, every_operation_and_kind_gives_the_right_value) {
             EXPECT_EQ(range.get().count, 3 * size);
             EXPECT_EQ(caught.get(), offset + 3 * size);
             Phaser::next_all();
-            EXPECT_EQ(some.get(), 0);  // nobody put anything
+            EXPECT_EQ(some.get(), 0);  // no task put anything
           }
         });
       }

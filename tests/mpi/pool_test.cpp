@@ -63,7 +63,7 @@ TEST(PoolTest, ranks_that_find_nothing_are_sent_items_by_lifelines) {
   Ring ring;
   WorkPool<int> pool(ring.comm, {.chunk = 1, .poll_interval = 1, .name = "lifelines"});
   std::int64_t pushes = 0;
-  // Whether all have asked before there are items depends on when they run.
+  // It depends on the ranks' timing whether all have asked before there are items.
   for (int round = 0; round < 200 && pushes == 0; ++round) {
     std::atomic<std::int64_t> visited{0};
     if (ring.rank == 0) pool.push(15);

@@ -138,8 +138,8 @@ std::uint64_t polls() {
   return report.polls + report.timed_polls;
 }
 
-// Asks rank 1 for its message and computes until `is_over`; where a thread polls, until it has: the
-// receive needs a poll to end. Returns how often somebody has polled meanwhile.
+// Asks rank 1 for its message and computes until `is_over`; where a thread polls, until it has
+// polled: the receive needs a poll to end. Returns the number of polls meanwhile.
 std::uint64_t polls_beside_a_computation(const Ring& ring, const std::atomic<int>& is_over) {
   const std::uint64_t before_send = polls();
   MPI_Send(nullptr, 0, MPI_CHAR, 1, 2, ring.comm);
@@ -353,7 +353,7 @@ TEST_F(OneThread, refuses_before_it_has_told_anybody) {
   int flag = 1;
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, ring_.comm, &flag, MPI_STATUS_IGNORE);
   EXPECT_EQ(flag, 0);
-  MPI_Barrier(ring_.comm);  // all have looked before anybody tells a number
+  MPI_Barrier(ring_.comm);  // all ranks have looked before any tells a number
   EXPECT_EQ(create_group(), MPI_SUCCESS);
 }
 
@@ -422,8 +422,8 @@ TEST(Threads, threads_that_wait_as_tasks_are_served_though_no_worker_is_awake) {
   MPI_Barrier(ring.comm);
 }
 
-// What a thread does in MPI may complete what tasks wait for; its own calls stay as they were, and
-// need nobody else. The only worker is kept by join().
+// A thread's calls of MPI may complete requests for which tasks wait; its own calls stay as they
+// were, and need no other thread. join() occupies the only worker.
 TEST(Threads, threads_that_complete_requests_of_tasks_stay_unknown) {
   const Ring ring;
   MPI_Comm other;  // the threads'

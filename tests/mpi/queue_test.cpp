@@ -214,7 +214,7 @@ TEST(Queue, closed_with_open_requests_it_lives_until_the_last_is_complete) {
     MPI_Irecv(&value, 1, MPI_INT, ring.previous(), 9, ring.comm, &request);
     EXPECT_EQ(imbrex_continue_to(queue.queue, &request, 0), MPI_SUCCESS);
     EXPECT_EQ(imbrex_continue_to(queue.queue, &none, 1), MPI_SUCCESS);
-    while (!queue.readable()) (void)imbrex_progress();  // a completion that nobody takes
+    while (!queue.readable()) (void)imbrex_progress();  // a completion that no call takes
   }
   EXPECT_NE(fcntl(fd, F_GETFD), -1);
   MPI_Barrier(ring.comm);

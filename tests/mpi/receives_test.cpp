@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI's rules of matching, whoever matches: order, cancel, statuses, errors. Methodology: see
+// MPI's rules of matching, by MPI and by imbrex: order, cancel, statuses, errors. Methodology: see
 // receives.hpp.
 #include <algorithm>
 #include <random>

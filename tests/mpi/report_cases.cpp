@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs that hang, or that somebody asks what they do; CMakeLists.txt says what each must print.
+// Programs that hang, or that a user asks for a report; CMakeLists.txt says what each must print.
 // All but the first few go on after the report: it changes nothing.
 #include <mpi.h>
 #include <signal.h>
@@ -125,7 +125,7 @@ void waits_for_large_type() {
   std::printf("went on\n");
 }
 
-// A space is closed while a future of it is awaited that nobody sets.
+// A space is closed while a task awaits a future of it that no rank sets.
 void closes_too_early() {
   imbrex::FutureSpace<int> sums(MPI_COMM_WORLD, {.home = [](std::uint64_t) { return 1; },
                                                  .name = "sums"});
@@ -265,7 +265,7 @@ void failed_sender() {
   }
 }
 
-// What the body of finish() throws is caught when its tasks are over, and one never is.
+// The exception of the body of finish() is caught when its tasks are over, and one never is.
 void thrown_in_finish() {
   imbrex::finish([] {
     task("receive").launch([] { receive(1 - rank_in_world(), 7, MPI_COMM_WORLD); });
@@ -301,7 +301,7 @@ void asked_while_busy() {
   }
 }
 
-// What a task waited for has come, and the only worker computes: the thread that polls for it has
+// A task's message has come, and the only worker computes: the thread that polls for it has
 // noticed, and is none of the program's.
 void polled_while_busy() {
   if (rank_in_world() == 0) {
@@ -528,7 +528,7 @@ void probes_in_turn() {
       });
       task("computes").launch([] {
         send(1, 9, MPI_COMM_WORLD);
-        sleep_ms(500);  // the message comes, and nobody of this rank looks
+        sleep_ms(500);  // the message comes, and no thread of this rank polls
         kill(getpid(), SIGUSR1);
         until_printed("rank 1 of 2");
       });
@@ -582,7 +582,7 @@ void held_part() {
   std::puts("went on");
 }
 
-// Rank 0 holds all that it has begun, so no operation of MPI is under way there. Rank 1 computes.
+// Rank 0 holds all operations that it has begun, so none is in flight there. Rank 1 computes.
 void held_by_root() {
   const std::vector<int> out(16);
   std::vector<int> in(8);
@@ -601,7 +601,7 @@ void held_by_root() {
   std::puts("went on");
 }
 
-// Nobody ever sends, and all wait for it.
+// No rank ever sends, and all wait for a message.
 void held_for_good() {
   const std::vector<int> out(16);
   std::vector<int> in(8);
@@ -610,7 +610,7 @@ void held_for_good() {
   x.all().get();
 }
 
-// Nobody ever sends.
+// No rank ever sends.
 void held_in_finalize() {
   static const std::vector<int> out(16);
   static std::vector<int> in(16);

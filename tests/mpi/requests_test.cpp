@@ -273,7 +273,7 @@ TEST(Intercommunicators, messages_and_collectives_cross_them) {
 
 // ---- callbacks -------------------------------------------------------------------------------
 
-// MPI calls a user's operation while it makes progress: that is no task, whoever polls.
+// MPI calls a user's operation while it makes progress: no task runs it, whichever thread polls.
 TEST(Callbacks, an_operation_of_the_users_runs_as_no_task) {
   static std::atomic<int> in_a_task{0};
   static std::atomic<int> calls{0};

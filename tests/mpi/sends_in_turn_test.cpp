@@ -14,7 +14,7 @@ namespace {
 constexpr int long_count = 1 << 17;  // of ints: half a MiB, so the third of a rank waits
 constexpr int short_count = 1;
 
-// What a rank sends, and where the next one gets it.
+// A message that a rank sends, and the buffer in which the next rank gets it.
 struct Message {
   Message(const Ring& ring, int number, int its_count = long_count)
       : count(its_count), out(static_cast<std::size_t>(count), ring.rank * 1000 + number),
@@ -186,7 +186,7 @@ TEST(SendsInTurn, a_communicator_is_freed_and_a_request_let_go_of) {
   MPI_Waitall(6, received.data(), MPI_STATUSES_IGNORE);
   for (const Message& message : all) EXPECT_TRUE(message.is_right());
   wait_for(all);
-  MPI_Barrier(MPI_COMM_WORLD);  // what was let go of has been received
+  MPI_Barrier(MPI_COMM_WORLD);  // messages whose requests were freed have been received
 }
 
 TEST(SendsInTurn, a_thread_that_blocks_in_a_receive_while_its_sends_wait) {

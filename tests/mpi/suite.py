@@ -6,9 +6,9 @@ task.
 PATH is test/mpi of an MPICH source tree, configured with the compiler of the MPI that is to be
 tested, which need not be MPICH (./configure CC=mpicc --disable-fortran --disable-cxx; Debian has it
 as the source package mpich). A program that is not there yet is made first. Each line of its files
-`testlist` is run with the number of ranks that it names, up to --ranks. What passes without imbrex
-and fails with it is run twice more, since some tests fail now and then by themselves. Ends with 1
-if something passes without imbrex and never with it.
+`testlist` is run with the number of ranks that it names, up to --ranks. A program that passes
+without imbrex and fails with it is run twice more, since some fail now and then by themselves.
+The exit status is 1 if a program passes without imbrex and never with it.
 """
 import argparse
 import collections
@@ -45,7 +45,7 @@ class Test:
 
 
 def find_tests(root, folder):
-    """What `testlist` of this folder names, and of the folders that it names."""
+    """Returns the programs of this folder's `testlist`, and of the folders that it names."""
     listed = folder / "testlist"
     if not listed.exists():
         return []

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every kind of request that an MPI has, waited for in suspended tasks by every call that waits:
-// persistent collectives, partitioned messages, files, remote memory, generalised requests. What
-// MPI gets wrong when it is asked for several of them together, imbrex asks for one by one.
+// persistent collectives, partitioned messages, files, remote memory, generalised requests. Some
+// MPIs make mistakes with several of them in one call, so imbrex tests these one by one.
 #include <unistd.h>
 
 #include <array>

@@ -142,7 +142,7 @@ def differences(bare, other):
 
 
 def suspensions(run, arguments):
-    """What is wrong with the counts that the busy library prints, one for each rank."""
+    """Returns the errors in the counts that the busy library prints, one for each rank."""
     counts = [int(word) for word in
               re.findall(r"busy: main suspended at least (-?\d+) times", run.output)]
     print(f"tasks: main suspended at least {counts} times")

@@ -5,7 +5,7 @@
 
 #include "imbrex/imbrex.hpp"
 
-// What a result, a value and a closure cannot be.
+// Wrong uses of a result, a value and a closure.
 void values() {
   [[maybe_unused]] int x = 0;
 #if MISUSE == 21  // what a result cannot be
@@ -57,7 +57,7 @@ int main() {
   imbrex::task("wrong").out(x + 1).spawn([] {});
 #elif MISUSE == 7
   imbrex::task("wrong").inout(1).spawn([] {});
-#elif MISUSE == 8  // a result that nobody looks at
+#elif MISUSE == 8  // a result that no code uses
   promise.future().get();
 #elif MISUSE == 9
   imbrex::when_any(promise.future(), done.future());

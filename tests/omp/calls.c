@@ -16,7 +16,7 @@ static int on_stack_of(const char* const creator) {
   return labs((long)((intptr_t)&here - (intptr_t)creator)) < 8192;
 }
 
-// With one thread nobody takes what is queued, so all but the first 64 are calls, if any may be.
+// With one thread no other takes queued tasks, so all but the first 64 are calls, if any may be.
 static void counted(void) {
   int calls = 0, ran = 0;
 #pragma omp parallel
@@ -119,7 +119,7 @@ static void nested(void) {
   printf("leaves %d\n", leaves);
 }
 
-// What a task changes of its own is not its creator's; locks and regions work within.
+// A task's changes of its own settings do not change its creator's; locks and regions work within.
 static void surroundings(void) {
   int sum = 0, locked = 0, members = 0;
   omp_lock_t lock;

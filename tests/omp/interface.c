@@ -136,7 +136,7 @@ static void a_progress_function_triggers(void) {
   REQUIRE(imbrex_progress(look) == IMBREX_ERR_USE);
 }
 
-// What depends on the task waits for the event; so does who creates it undeferred.
+// Dependents of the task wait for the event; so does a thread that creates it undeferred.
 static void a_task_is_held_by_an_event(void) {
   imbrex_event_t event, undeferred;
   int fired = 0, fired_undeferred = 0, order = 0;
@@ -240,7 +240,7 @@ static void a_null_address_is_all_memory(void) {
   REQUIRE(wrong == 0 && sum == 3 * count);
 }
 
-// What a taskgroup's end finds wrong ends the program: there is nobody to return it to.
+// An error at the end of a taskgroup ends the program, since no call could return it.
 static void trigger_nobody(void) {
 #pragma omp parallel
 #pragma omp single

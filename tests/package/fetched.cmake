@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Does what docs/user/embedding.md says with an archive of the source. As a toolchain file it makes
-# that quick: without optimisation, MPI, and with all sources of a library at once.
+# Does what docs/user/embedding.md says with an archive of the source. This file is also a toolchain
+# file that makes the build quick: without optimisation, MPI, and with all sources of a library at
+# once.
 #
 # cmake -D imbrex= -D work= -D python= -P this
 cmake_minimum_required(VERSION 3.25)

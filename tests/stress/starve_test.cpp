@@ -124,7 +124,7 @@ class StarveTest : public testing::TestWithParam<Setup> {
 };
 
 TEST_P(StarveTest, a_task_made_ready_by_a_foreign_thread_passes_a_backlog) {
-  window_ = 0;  // nobody gives way before the backlog is there
+  window_ = 0;  // no spawner gives way before the backlog is there
   for (const Waits waits : all_waits()) {
     expect_soon("a backlog", waits, [](Crowd& crowd) {
       int gate = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Under ThreadSanitizer: one access is missing; argv[1] says in which of these programs. Both lines
-// must be in the report, whoever ran the tasks.
+// must be in the report, whichever workers ran the tasks.
 #include <cstdio>
 #include <cstring>
 #include <vector>

@@ -231,7 +231,7 @@ void exceptions() {
   expect(seen == 40, "exceptions");
 }
 
-// What is captured and what is returned has destructors, which read and write.
+// Captured and returned objects have destructors, which read and write.
 void destructors() {
   struct Counted {
     explicit Counted(std::vector<int>& its_ends) : ends(&its_ends), text(40, 'c') {}
@@ -268,7 +268,7 @@ void threads() {
   expect(results[0] + results[1] + results[2] == 24, "threads");
 }
 
-// Those that wait may be many more than contexts are kept.
+// Many more tasks may wait than contexts are kept.
 void many_suspended() {
   imbrex::Promise<void> go;
   std::vector<int> values(600);

@@ -162,7 +162,7 @@ class Player {
     }
   }
 
-  // What every body does first. Some take their time.
+  // Every body calls this first. Some bodies take their time.
   void begin_body(const std::size_t index) {
     ran_[index].fetch_add(1);
     if (index % 29 == 0) sleep_us(200);

@@ -16,7 +16,7 @@ namespace imbrex::test {
 
 using Word = std::uint64_t;
 
-// What all ranks of a run agree on.
+// The parameters of a run, equal on all ranks.
 struct Plan {
   unsigned seed = 0;
   int ranks = 1;
@@ -37,12 +37,13 @@ struct Operation {
   int priority = 0;
   bool throws = false;
 
-  // What follows from the sequence.
+  // Derived from the sequence.
   int executor = -1;  // of a task
   bool runs = false;  // its body does, there
 };
 
-// What finish() may throw: one of `causes`, the numbers of operations that have thrown.
+// The exceptions that finish() may throw: one of `causes`, the numbers of operations that have
+// thrown.
 struct Thrown {
   bool must = false;     // a task has failed since the last finish
   std::set<int> causes;  // also of what has failed before and is still not right

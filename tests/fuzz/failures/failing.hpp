@@ -19,7 +19,7 @@ using Causes = std::set<std::uint64_t>;
 
 enum class Throws { never, early, late };  // early: before its children and its release_after
 
-// What this program adds to a Node, by its id.
+// The data that this program adds to a Node, by its id.
 struct Manner {
   Throws throws = Throws::never;
   bool after_failure = false;
@@ -28,7 +28,7 @@ struct Manner {
   int in_finish = 0;           // its parent spawns so many siblings, from this one on, in a finish
 };
 
-// What becomes of a task.
+// The outcome of a task.
 struct Fate {
   bool runs = false;
   Causes causes;  // why it has failed; none: it has not
@@ -92,11 +92,11 @@ class FailureModel {
     int finish;     // in which of the parent's it was spawned; 0: in none
     Causes causes;  // if it has not written
   };
-  // What a variable's address is marked with.
+  // The state of a variable's address.
   struct Location {
     std::vector<Writer> set;  // the last writers
     std::vector<Writer> before;
-    Kind kind = Kind::out;  // of `set`; `in`: nobody may join it any more
+    Kind kind = Kind::out;  // of `set`; `in`: no task may join it any more
 
     [[nodiscard]] static Causes marks(const std::vector<Writer>& writers) {
       Causes all;

@@ -5,8 +5,8 @@
 // Methodology: the programs are depend_fuzz's; beside that tasks throw, before or after they have
 // children, results of others and release_after; clean up after failures; catch or pass on what
 // their waits rethrow; and parents spawn some of their children in a finish(), whose exception they
-// catch, and wait for others in between. What becomes of each task must be what the model says
-// (failing.hpp), under every policy, whoever was faster. When a task is over that the model lets
+// catch, and wait for others in between. The outcome of each task must be the model's
+// (failing.hpp), under every policy and timing. When a task is over that the model lets
 // fail with several causes, any of them may be named.
 #include <atomic>
 #include <cstdio>

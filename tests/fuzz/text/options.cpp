@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// libFuzzer on the IMBREX_* variables: each line of the input is one, without its prefix. Whatever
-// they are, they are read or refused by an Error that says what is valid.
+// libFuzzer on the IMBREX_* variables: each line of the input is one, without its prefix. The
+// runtime reads every value, or refuses it by an Error that says what is valid.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// libFuzzer on files of places in HClib's XML. The number of workers comes from the first byte.
-// What is taken is a tree, whose places have the workers of those in them; all else is refused by
-// an Error that names the file.
+// libFuzzer on files of places in HClib's XML. The number of workers comes from the first byte. An
+// accepted file is a tree, in which a place has the workers of all places within; other files are
+// refused by an Error that names the file.
 #include "sched/policy/place_file.hpp"
 
 #include <algorithm>

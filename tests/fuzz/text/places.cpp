@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// libFuzzer on the values of OMP_PLACES, GOMP_CPU_AFFINITY and OMP_PROC_BIND. What is taken is
-// within the machine, and says the same when it is printed and read again.
+// libFuzzer on the values of OMP_PLACES, GOMP_CPU_AFFINITY and OMP_PROC_BIND. An accepted value is
+// within the machine, and stays equal when it is printed and read again.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// libFuzzer on the OMP_* and GOMP_* variables: each line of the input is one. Whatever they are,
-// what was read of them is within its bounds.
+// libFuzzer on the OMP_* and GOMP_* variables: each line of the input is one. The settings that
+// result are within their bounds for every input.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

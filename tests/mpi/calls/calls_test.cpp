@@ -262,7 +262,7 @@ std::vector<Value> places(const Ring& ring) {
   return {values.begin(), values.end()};
 }
 
-// Nobody leaves before the last has come. All ranks are on one machine, so they share its clock.
+// No rank leaves before the last has come. All ranks are on one machine, so they share its clock.
 void check_barrier(const Ring& ring) {
   const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
   come_late(ring);

@@ -38,7 +38,7 @@ class Files : public EveryCaller {
     File(const File&) = delete;
     File& operator=(const File&) = delete;
 
-    // What every rank has written can be read by every rank.
+    // After this call every rank can read the data that any rank has written.
     void publish() const {
       EXPECT_EQ(MPI_File_sync(handle), MPI_SUCCESS);
       MPI_Barrier(ring_.comm);

@@ -30,7 +30,8 @@ TEST_P(Kinds, persistent_sends_and_receives) {
   });
 }
 
-// What one rank gives to each other one, or takes: no element of some bytes, or one of none.
+// The data that one rank gives to each other one, or takes: no element of some bytes, or one of
+// none.
 struct Nothing {
   std::vector<int> counts, places;
   std::vector<MPI_Datatype> types;

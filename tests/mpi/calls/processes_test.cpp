@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Processes that do not share a communicator at first: spawn, accept and connect, join, names of
-// ports. All in tasks, with one worker in each process. What this MPI cannot do here is skipped.
+// ports. All in tasks, with one worker in each process. A test of a call that this MPI cannot do
+// here is skipped.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

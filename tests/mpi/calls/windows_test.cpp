@@ -34,7 +34,7 @@ class Windows : public EveryCaller {
     MPI_Win_unlock(ring_.rank, window.handle);
     MPI_Barrier(ring_.comm);
   }
-  // What stands in slot `place` of this rank's window, when all have written.
+  // Returns the value in slot `place` of this rank's window, when all have written.
   [[nodiscard]] int read(const Window& window, int place) const {
     MPI_Barrier(ring_.comm);
     MPI_Win_lock(MPI_LOCK_SHARED, ring_.rank, 0, window.handle);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A program with MPI and tasks that is linked without libimbrex_mpi, or with it where the linker
-// drops what nobody names: CMakeLists.txt says how, and what must be printed. Its one argument:
-// what comes first, "mpi" or "tasks". It may be two: a library that calls MPI (PART), and a main
-// that names nothing of MPI (MAIN), as the main of a Fortran program does.
+// drops unused libraries. CMakeLists.txt has the link lines and the expected output. The argument,
+// "mpi" or "tasks", says which comes first. The program may be two parts: a library that calls MPI
+// (PART), and a main that names nothing of MPI (MAIN), as the main of a Fortran program does.
 #ifndef MAIN
 #include <mpi.h>
 

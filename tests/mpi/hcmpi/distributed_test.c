@@ -175,7 +175,8 @@ static void test_sizes_differ(void) {
     }
   }
 }
-/* Who puts elsewhere says another size than the home, which knows its own before or later. */
+/* A rank that puts elsewhere gives another size than the home, which knows its own before or later.
+   */
 static void test_sizes_of_puts_differ(int later) {
   uint64_t guid = guids(1);
   if (rank == 0 && !later) CHECK(DDF_HANDLE(guid) != NULL);

@@ -10,7 +10,7 @@ static int rank, ranks;
 static int reached[tasks];
 static int singles;
 
-/* Nobody is more than a phase behind. */
+/* No task is more than a phase behind. */
 static void check_reached(int phase) {
   for (int i = 0; i < tasks; i++) CHECK(__atomic_load_n(&reached[i], __ATOMIC_RELAXED) >= phase);
 }

@@ -98,7 +98,7 @@ static void test_await_any_releases_once(void) {
   DDF_FREE(&both[1]);
 }
 
-/* Nobody can put it any more: who awaits it fails. */
+/* No task can put it any more: a task that awaits it fails. */
 static void test_a_future_that_is_freed(void) {
   DDF_t* ddf = DDF_CREATE();
   ran = 0;

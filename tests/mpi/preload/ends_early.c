@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that nobody linked with imbrex: one rank ends, while all others wait for it.
+// A program that is not linked with imbrex: one rank ends, while all others wait for it.
 #include <mpi.h>
 #include <stdlib.h>
 

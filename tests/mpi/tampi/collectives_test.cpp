@@ -9,7 +9,7 @@
 namespace imbrex::test {
 namespace {
 
-// What every collective here works on: lists as long as there are ranks. Each rank gives 10 * rank
+// The data of every collective here: lists as long as there are ranks. Each rank gives 10 * rank
 // plus the position.
 class Collective : public testing::Test {
  protected:
@@ -43,7 +43,7 @@ class Collective : public testing::Test {
       EXPECT_EQ(to_[static_cast<std::size_t>(i)], 10 * i + at(i)) << i;
     }
   }
-  // What all ranks up to `last` gave at one position, added up.
+  // The sum of the values that all ranks up to `last` gave at one position.
   [[nodiscard]] static int sum(int last, int position) {
     return 10 * (last * (last + 1) / 2) + (last + 1) * position;
   }

@@ -99,7 +99,7 @@ contains
     add_up = 0
   end function
 
-  ! What a body need not look at.
+  ! A body may ignore its arguments.
   subroutine c_nothing(argument, result)
     type(c_ptr), intent(in) :: argument, result
     if (c_associated(argument) .or. c_associated(result)) return

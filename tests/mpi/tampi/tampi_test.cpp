@@ -43,8 +43,8 @@ class ErrorsReturn {
   ErrorsReturn& operator=(const ErrorsReturn&) = delete;
 };
 
-// Methodology: nobody sends before every rank has seen that its receiving body is over and that the
-// dependent has not run.
+// Methodology: no rank sends before every rank has seen that its receiving body is over and that
+// the dependent has not run.
 TEST(Iwait, holds_dependents_back_until_the_message_and_its_status_are_there) {
   const Ring ring;
   int value = -1;

@@ -211,7 +211,8 @@ static void reduce(MPI_Comm comm) {
 static void fail(MPI_Comm comm) {
   const int before = errors;
   int word = 0;
-  // What they return behind a handler that returns, MPIs do not agree on: MPICH says MPI_SUCCESS.
+  // MPIs disagree about the code that they return behind a handler that returns: MPICH says
+  // MPI_SUCCESS.
   MPI_Send(&word, 1, MPI_INT, ranks + 1, 0, comm);
   MPI_Recv(&word, 1, MPI_INT, ranks + 1, 0, comm, MPI_STATUS_IGNORE);
   MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
