@@ -57,7 +57,7 @@ void unpack(const Transposition& t, int rank, const Complex* const from, Complex
   }
 }
 
-// So that a count of them is no more than an int, whatever the block.
+// A type of a whole line, so that a count of lines fits into an int, whatever the size of a block.
 class LineType {
  public:
   explicit LineType(const Transposition& t) : count_(static_cast<int>(t.planes * t.columns)) {

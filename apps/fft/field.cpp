@@ -31,7 +31,7 @@ double relative(Sums sums, const Field& field) {
   return std::sqrt(sums.departure / std::max(sums.reference, 1e-300)) / rounding;
 }
 
-// From what `expected(x, y, z)` says.
+// Returns the departure from the values that `expected(x, y, z)` gives.
 template <class Expected>
 double departure(const Field& field, const Layout& layout, const Complex* const points,
                  Expected&& expected) {

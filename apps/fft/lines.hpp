@@ -36,7 +36,7 @@ class Lines {
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
-  // In place, forward, without a factor. `first` is aligned as what allocate() gives.
+  // Transforms in place, forward, without a factor. `first` is aligned like memory of allocate().
   void transform(Complex* first) const;
   [[nodiscard]] bool sleep() const noexcept { return sleep_s_ > 0; }
 

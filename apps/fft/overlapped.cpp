@@ -196,7 +196,8 @@ class Messages {
     });
   }
 
-  // In the order of need: of the first group of lines first; each rank begins with another.
+  // Sends in the order of need: the first group of lines comes first; each rank begins with another
+  // peer.
   void send(std::size_t s) {
     const Stage& stage = stages_[s];
     const Transposition& t = stage.transposition;

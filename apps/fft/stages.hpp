@@ -34,7 +34,7 @@ struct Range {
 // `count` things in at most `parts` ranges of nearly equal length, none empty.
 [[nodiscard]] std::vector<Range> cut(std::int64_t count, int parts);
 
-// Which points of the field a rank has, and in which order they lie in memory.
+// The points of the field that a rank has, in their order in memory.
 struct Layout {
   std::array<Range, 3> axes;  // of x, y and z
   std::array<int, 3> order{}; // axes: the slowest first
@@ -87,7 +87,7 @@ struct Transposition {
   [[nodiscard]] Box whole() const noexcept {
     return {{0, planes}, {0, rows}, {0, columns}};
   }
-  // Where, in points, a box begins that goes to a rank, or comes from one.
+  // The position, in points, at which a box begins that goes to a rank, or comes from one.
   [[nodiscard]] std::int64_t source(int to, const Box& box) const noexcept {
     return box.planes.first * plane_stride + box.rows.first * row_stride + to * columns +
            box.columns.first;
@@ -139,7 +139,7 @@ class Pipeline {
   [[nodiscard]] std::int64_t lines() const noexcept { return points() / n_; }  // of each step
   [[nodiscard]] const Layout& input() const noexcept { return input_; }
   [[nodiscard]] const Layout& output() const noexcept { return output_; }
-  // In 2-D: the input, if rows are dealt out to the ranks in turn, so that a block of the
+  // The input in 2-D, if rows are dealt out to the ranks in turn, so that a block of the
   // transposition has every so many-th point of a line.
   [[nodiscard]] Layout dealt_input() const noexcept;
   // The parts of the lines of a step.

@@ -27,12 +27,13 @@ std::size_t place_of(const Brick& brick, const Point& point) {
   return static_cast<std::size_t>(brick.at(point[0], point[1], point[2]));
 }
 
-// Where a point of the coarser level stands in the finer one.
+// Returns the position in the finer level of a point of the coarser one.
 std::size_t place_in_finer(const Brick& fine, const Point& point) {
   return static_cast<std::size_t>(fine.at(2 * point[0], 2 * point[1], 2 * point[2]));
 }
 
-// The points of the coarser level that are points of this box. Not for negative coordinates.
+// Returns the points of the coarser level that are points of this box. REQUIRES: no coordinate is
+// negative.
 Box halved(Box box) {
   for (std::size_t d = 0; d < 3; ++d) {
     box.from[d] = (box.from[d] + 1) / 2;

@@ -64,7 +64,7 @@ void prolong(const Level& fine, const Level& coarse, std::size_t block,
 void fill(const Level& level, std::size_t block, double value,
           std::vector<double>& result) noexcept;
 
-// Entries of the operator of a grid. In a double: it may be large.
+// Returns the number of entries of a grid's operator, as a double, since it may be large.
 [[nodiscard]] double entries_of(const sparse::Point& points) noexcept;
 
 }  // namespace hpcg

@@ -187,7 +187,7 @@ double run_reference(const tiled::Team& team, const sparse::Options& line,
   return std::max(outcome.residual, residual_floor);
 }
 
-// How many iterations reach the reference's residual: what a run then does.
+// Returns how many iterations reach the reference's residual; a run then does as many.
 int find_iterations(const tiled::Team& team, const sparse::Options& line, const Problem& problem,
                     double residual) {
   constexpr int times_more = 10;

@@ -20,7 +20,7 @@ enum SumNumber : std::size_t { rz_sum, pap_sum, rr_sum, sum_count };
 
 constexpr int coarse_urgency = 2;  // what all else waits for
 
-// How often a body calls each kernel of kernel_names.
+// The number of times that a body calls each kernel of kernel_names.
 const std::vector<int> add_once{0, 0, 1, 0, 0};
 const std::vector<int> dot_once{0, 0, 0, 1, 0};
 

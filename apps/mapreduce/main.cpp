@@ -103,7 +103,8 @@ int run_all(const tiled::Team& team, const Options& options, const Problem& prob
   return code;
 }
 
-// How much a chunk takes, and makes, as given or as the first rank's first chunk does. Collective.
+// Returns how much a chunk takes, and makes, as given or as the first rank's first chunk does.
+// Collective.
 ChunkCost cost_of(const tiled::Team& team, const Options& options, Program& real) {
   std::uint64_t bytes = 0;
   const auto measure = [&] {
@@ -170,7 +171,7 @@ Text open_text(const tiled::Team& team, const Options& options) {
   return std::move(*text);
 }
 
-// For a file that cannot be written. Collective. Throws InputError.
+// Refuses a file that cannot be written. Collective. Throws InputError.
 void check_output(const tiled::Team& team, const std::string& path) {
   std::string wrong;
   if (team.rank() == 0 && !path.empty() && !std::ofstream(path, std::ios::app)) {

@@ -99,7 +99,7 @@ class Iteration {
     report();
   }
 
-  // Where a run takes long, a line of the first rank every few seconds.
+  // In a long run, the first rank prints a line every few seconds.
   void report() {
     constexpr std::chrono::seconds pause(10);
     const auto now = std::chrono::steady_clock::now();

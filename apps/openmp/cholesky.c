@@ -201,7 +201,7 @@ static double residual(void) {
       sum += element(i, j) * x[j];
       weight += fabs(element(i, j));
     }
-    // Also true for a difference that is no number.
+    // The comparison is also true for a difference that is no number.
     if (!(fabs(product[i] - sum) <= found[0])) found[0] = fabs(product[i] - sum);
     found[1] = fmax(found[1], weight);
     found[2] = fmax(found[2], fabs(x[i]));

@@ -125,7 +125,8 @@ Tiling tiling_of(const Options& options, const Inputs& inputs, const Team& team)
   return tiling;
 }
 
-// How long a tile sleeps, by the fastest of several runs on the first rank. Collective.
+// Returns the time that a tile sleeps, by the fastest of several runs on the first rank.
+// Collective.
 double measure_tile(const Problem& problem) {
   double least = 0;
   for (int run = 0; run < 7; ++run) {

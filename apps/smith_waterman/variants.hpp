@@ -14,7 +14,7 @@ namespace smith_waterman {
 Score run_sequential(const Problem& problem, MPI_Comm comm);
 // MPI and OpenMP: anti-diagonal by anti-diagonal, with messages and a barrier after each.
 Score run_fork_join(const Problem& problem, MPI_Comm comm);
-// How many threads that takes.
+// Returns the number of threads of a variant.
 [[nodiscard]] int fork_join_threads();
 // Tasks that wait for what they need, by distributed futures.
 Score run_tasks(const Problem& problem, MPI_Comm comm);

@@ -32,7 +32,7 @@ Point nearly_cubic(const int count) {
 
 namespace {
 
-// Where part `index` of `parts` begins.
+// Returns the position at which part `index` of `parts` begins.
 int begin_of(int index, int parts, int points) {
   return static_cast<int>(std::int64_t{index} * points / parts);
 }

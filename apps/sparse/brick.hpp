@@ -66,13 +66,13 @@ class Brick {
     return awaited_[static_cast<std::size_t>(block)];
   }
 
-  // For each sub-block whether messages take points of it.
+  // Returns, for each sub-block, whether messages take points of it.
   [[nodiscard]] std::vector<bool> borders() const;
 
   [[nodiscard]] std::size_t size() const noexcept {
     return static_cast<std::size_t>(owned_.to[2] + 2) * plane_;
   }
-  // For coordinates from -1 up to the number of owned points.
+  // REQUIRES: coordinates from -1 up to the number of owned points.
   [[nodiscard]] int at(int x, int y, int z) const noexcept {
     return (z + 1) * static_cast<int>(plane_) + (y + 1) * line_ + x + 1;
   }

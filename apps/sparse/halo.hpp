@@ -23,7 +23,7 @@ class TestEach {
  public:
   // Suspends the running task until the request is complete.
   void wait(MPI_Request request);
-  // Tests all requests once; if another worker does so, it returns at once. For the ends of tasks.
+  // Tests all requests once, at the ends of tasks; if another worker does so, it returns at once.
   void poll();
   // Calls `spawn` and returns when all its tasks have ended; meanwhile a task of its own polls, and
   // gives way in between. Suspends.

@@ -30,7 +30,7 @@ enum class Variant : std::uint8_t {
 using NamedVariant = std::pair<std::string, Variant>;
 [[nodiscard]] const std::map<std::string, std::vector<NamedVariant>>& variants();
 
-// How MPI made progress, on all ranks.
+// The progress that MPI made, on all ranks.
 struct Progress {
   double polls, polls_s;          // by any thread
   double callbacks, callbacks_s;  // in which MPI was asked for completions, or told of one

@@ -9,8 +9,8 @@
 namespace stencil2d {
 namespace {
 
-// Where the curve through a square of `width`, a power of two, is after so many places: column and
-// row. Turns the quarter that it is in, from the smallest to the largest.
+// Returns column and row of the curve through a square of `width`, a power of two, after `place`
+// steps. It turns the quarter that it is in, from the smallest to the largest.
 std::pair<int, int> place_on_curve(int width, int place) {
   int x = 0;
   int y = 0;

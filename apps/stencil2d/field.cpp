@@ -64,7 +64,7 @@ void advance(const Problem& problem, double* cells, const Halo& halo, int cost) 
   const auto side = static_cast<std::size_t>(problem.side);
   const std::vector<double> wall(side, 0.0);
   const auto edge = [&](int of) { return halo[static_cast<std::size_t>(of)]; };
-  // In place: what the row above had before is kept.
+  // The loop works in place: the old values of the row above are kept.
   std::vector<double> above(edge(north) != nullptr ? edge(north) : wall.data(),
                             (edge(north) != nullptr ? edge(north) : wall.data()) + side);
   std::vector<double> here(side);

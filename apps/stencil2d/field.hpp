@@ -34,7 +34,7 @@ constexpr int sides = 4;
 // The number of the neighbour of `block` on `side`; -1 if a wall is there.
 [[nodiscard]] int neighbour(const Problem& problem, int block, int side) noexcept;
 
-// Where a block's neighbours have the edges that it touches; null: a wall.
+// The places where a block's neighbours have the edges that it touches; null: a wall.
 using Halo = std::array<const double*, sides>;
 
 // The memory of a block lies row by row. The values of fill() depend only on a cell's place in the

@@ -76,7 +76,7 @@ class Stencil {
 
  private:
   static std::size_t index(int block) noexcept { return static_cast<std::size_t>(block); }
-  // So many numbers for each block.
+  // Returns `periods` numbers for each block, at least one; all are 0.
   std::vector<std::int64_t> weights(int periods) const {
     return std::vector<std::int64_t>(index(std::max(periods, 1)) * index(problem_.count()), 0);
   }
@@ -121,7 +121,7 @@ class Stencil {
         });
   }
 
-  // How long each block took in a period, wherever it was. Collective.
+  // Returns the time of each block in a period, on whichever rank it was. Collective.
   std::vector<std::int64_t> times_of(int period) {
     const int count = problem_.count();
     std::vector<std::int64_t> times(index(count));

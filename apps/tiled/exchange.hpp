@@ -24,17 +24,17 @@
 
 namespace tiled {
 
-// Which step of the algorithm needs tile (i, j): min(i, j), in a factorisation; j; or i.
+// Returns the step of the algorithm that needs tile (i, j): min(i, j), in a factorisation; j; or i.
 enum class StepOf : std::uint8_t { smaller, column, row };
 
-// Which tasks get a priority.
+// The tasks that get a priority.
 enum class Priorities : std::uint8_t {
   none,
   panel,  // the panel and its messages, before the update
   sends   // the sends alone: what communication-aware policies go by
 };
 
-// How an algorithm makes its tasks.
+// The way in which an algorithm makes its tasks.
 struct TaskOptions {
   // With messages: steps of the algorithm whose received tiles may be in memory at once.
   int lookahead = 3;
@@ -109,9 +109,9 @@ class Exchange {
   // Once the tasks that read the tile are created: lets its memory go after them, if I received it.
   void release(int i, int j, const std::vector<int>& readers);
 
-  // Where tile (i, j) of the factor is found: in the matrix, or, received, in a slot. The slots of
-  // its step serve again `lookahead` steps later: their receives wait for the last readers of
-  // that step, which bounds the memory. The reference names the tile in dependencies.
+  // Returns tile (i, j) of the factor: in the matrix, or, received, in a slot. The slots of its
+  // step serve again `lookahead` steps later: their receives wait for the last readers of that
+  // step, which bounds the memory. The reference names the tile in dependencies.
   [[nodiscard]] double*& operand(int i, int j);
 
   void fail() noexcept { failed_.store(true, std::memory_order_release); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// For tests: a tiled matrix beside one that is dense.
+// A comparison for tests of a tiled matrix with a dense one.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -12,11 +12,11 @@ struct Grid {
   int columns = 1;
 };
 
-// Which tiles there are: those with j <= i, or all.
+// The tiles of the matrix: all with j <= i, or all.
 enum class Shape : std::uint8_t { lower, full };
 
-// Which tile lies where. Tile (i, j) belongs to row i % rows, column j % columns of the grid. Tiles
-// are square but those of the last row and column, which hold the rest.
+// The place of each tile. Tile (i, j) belongs to row i % rows, column j % columns of the grid.
+// Tiles are square but those of the last row and column, which hold the rest.
 struct Layout {
   std::int64_t n;
   int tile;

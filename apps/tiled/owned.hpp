@@ -49,7 +49,7 @@ class OwnedTiles {
   return {view.data(), static_cast<int>(view.rows()), static_cast<int>(view.columns())};
 }
 
-// How a loop inserts: all of it on every rank, or what concerns the rank.
+// The way in which a loop inserts: all tasks on every rank, or the tasks that concern the rank.
 class Inserter {
  public:
   explicit Inserter(const bool trim) noexcept : trim_(trim) {}

@@ -27,7 +27,7 @@ struct MultiVector {
   std::vector<double> entries;
 };
 
-// How far a result is off, in multiples of what rounding explains, and how that is found.
+// The error of a result, in multiples of the error that rounding explains, and how it is found.
 struct Residual {
   double value;
   std::string method;
@@ -45,7 +45,8 @@ void for_each_tile_of_mine(const TiledMatrix& matrix, Visit&& visit) {
   }
 }
 
-// In parallel; of a lower triangle also zeros above the diagonal of a diagonal tile. For main.
+// Fills in parallel; of a lower triangle also zeros above the diagonal of a diagonal tile. Called
+// by main.
 void fill(TiledMatrix& matrix, const Source& source);
 
 [[nodiscard]] Block block_of(const Layout& layout, int i, int j) noexcept;

@@ -19,13 +19,14 @@ namespace tiled {
 // On the first rank prints what --help says; empty: it was not asked for, and this is false.
 [[nodiscard]] bool print_help(const std::string& help);
 
-// For tiles that are too large or too many, and so many matrices that do not fit into memory.
+// Refuses tiles that are too large or too many, and matrices that do not fit into memory.
 void check_layout(const Team& team, const Layout& layout, int matrices);
 [[nodiscard]] std::unique_ptr<TiledMatrix> allocate(const Team& team, const Layout& layout);
-// For what the ranks of a node need together and the node has not: `mine` bytes on this rank. The
-// error is "<what> ... GiB on one node, which has ... GiB; take <other>, or more nodes".
+// Refuses memory that the ranks of a node need together and the node does not have: `mine` bytes on
+// this rank. The error is "<what> ... GiB on one node, which has ... GiB; take <other>, or more
+// nodes".
 void check_memory(MPI_Comm all, double mine, const std::string& what, const std::string& other);
-// For a file that cannot be written; empty: none is asked for.
+// Refuses a file that cannot be written; an empty name asks for no file.
 void check_json(const Team& team, const std::string& path);
 
 }  // namespace tiled

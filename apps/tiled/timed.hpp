@@ -27,7 +27,7 @@ struct SlowRank {
   double factor = 1;
 };
 
-// How kernels run, as the command line says.
+// The way in which kernels run, by the command line.
 struct TimedOptions {
   std::vector<std::string> names;    // of the program's kernels
   bool timed = false;
@@ -59,13 +59,13 @@ class TimedKernels {
   int tile_ = 0;
 };
 
-// How long the kernels of all ranks sleep but those of the slow one: as given, or as `measure`,
+// Returns the times that kernels sleep on all ranks except the slow one: as given, or as `measure`,
 // called on rank 0, says; empty if they compute. Collective. Throws InputError for a slow rank that
 // is not there.
 template <class Measure>
 [[nodiscard]] KernelTimes find_times(const Team& team, const TimedOptions& options,
                                      Measure&& measure);
-// How long the kernels of this rank sleep.
+// Returns the times that the kernels of this rank sleep.
 [[nodiscard]] KernelTimes times_here(const Team& team, const TimedOptions& options,
                                      KernelTimes times);
 

@@ -3,10 +3,10 @@
 // another rank and waits for its answer, two-sided; a token says when all is done.
 //
 // The token is that of Dijkstra, Feijen and van Gasteren (EWD 840), where messages take no time.
-// Here they do, so a rank passes the token on only when it has no request open: what is on the way
-// to a rank that the token has left was then sent after that, by one that is still before the
-// token, and black, or that got its own work so. The white token that comes back to a white rank 0
-// without work or request has thus met no work on its way.
+// Here messages take time, so a rank passes the token on only when it has no request open. A
+// message in flight to a rank that the token has left was then sent later, by a black rank that the
+// token has not reached, or by a rank that got its own work in this way. The white token that comes
+// back to a white rank 0 without work or request has thus met no work on its way.
 #pragma once
 
 #include <mpi.h>
@@ -84,7 +84,7 @@ class Balance {
   MPI_Request answer_ = MPI_REQUEST_NULL;
   std::vector<Node> answer_nodes_;
   int token_in_ = white;      // received here
-  int token_ = white;         // the last one that came
+  int token_ = white;         // the last token that came
   bool has_token_ = false;
   bool first_round_ = true;   // of rank 0: no token has come back yet
   bool black_ = false;        // has given work away since it last saw the token

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Makes the children of nodes: the computation of the benchmark, the same for all variants.
 //
-// A leaf is hashed and counted, and made into no node: a node is one that has children. The
-// children of all given nodes are hashed several at a time, of all parents together, so that the
-// latencies of the instructions for SHA-1 overlap.
+// A leaf is hashed and counted, and becomes no node: a node has children. The children of all given
+// nodes are hashed several at a time, of all parents together, so that the latencies of the
+// instructions for SHA-1 overlap.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ static_assert(sizeof(Node) == 28);
 // One root, counted; without children it is a leaf.
 [[nodiscard]] Node root_of(const Tree& tree) noexcept;
 
-// How many children the nodes have together.
+// Returns the number of children that the nodes have together.
 [[nodiscard]] inline std::size_t children_of(std::span<const Node> nodes) noexcept {
   std::size_t sum = 0;
   for (const Node& node : nodes) sum += node.children;

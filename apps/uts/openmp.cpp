@@ -31,7 +31,7 @@ class alignas(64) Shelf {
     nodes_.push(nodes);
     size_.store(nodes_.size(), std::memory_order_relaxed);
   }
-  // At most `count` of the oldest.
+  // Takes at most `count` of the oldest nodes.
   void take(std::size_t count, std::vector<Node>& out) {
     if (looks_empty()) return;
     const std::lock_guard guard(lock_);

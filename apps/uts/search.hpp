@@ -15,7 +15,7 @@
 
 namespace uts {
 
-// How the program searches, as the command line says; the same on every rank.
+// The way in which the program searches, by the command line; equal on every rank.
 enum class Victims { ring, random };
 enum class Steal { chunk, half };
 struct Settings {
@@ -58,7 +58,7 @@ class Stack {
   // The oldest `count`, appended to `out`. REQUIRES: there are as many.
   void give(std::size_t count, std::vector<Node>& out);
 
-  // Where `count` nodes can be written; grow() says how far that was done.
+  // The memory where `count` nodes can be written; grow() says how far that was done.
   [[nodiscard]] Node* room(std::size_t count);
   void grow(const Node* end) noexcept { end_ = static_cast<std::size_t>(end - nodes_.get()); }
 

@@ -13,13 +13,13 @@
 
 namespace mapreduce {
 
-// How MPI is called: by the program's names, which imbrex serves, or past it.
+// The way in which MPI is called: by the program's names, which imbrex serves, or past it.
 struct Calls {
   decltype(&MPI_Alltoall) alltoall = &MPI_Alltoall;
   decltype(&MPI_Alltoallv) alltoallv = &MPI_Alltoallv;
 };
 
-// For so many maps.
+// Returns empty outputs for `maps` maps.
 [[nodiscard]] std::vector<Output> outputs_for(MPI_Comm comm, int maps);
 
 // The tuples that all ranks send to all others after some maps. Each map's share for a rank is a
@@ -45,7 +45,7 @@ class Exchange {
   [[nodiscard]] MPI_Comm comm() const noexcept { return comm_; }
   [[nodiscard]] int ranks() const noexcept { return static_cast<int>(sent_.counts.size()); }
 
-  // In place of a variant's own way: blocks until all is here. Collective. Suspends.
+  // The plain way of the exchange: blocks until all is here. Collective. Suspends.
   void run(const Calls& calls);
 
   // Calls visit(std::span<const std::byte>) for each piece from `source` that is not empty.

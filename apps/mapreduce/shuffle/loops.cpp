@@ -81,7 +81,7 @@ class UnderWay {
     MPI_Test(&waiting_.front().request, &done, MPI_STATUS_IGNORE);
     if (done != 0) take_first();
   }
-  // For the oldest; when no task tests. Suspends.
+  // Waits for the oldest exchange. REQUIRES: no task tests. Suspends.
   void wait() {
     MPI_Wait(&waiting_.front().request, MPI_STATUS_IGNORE);
     take_first();

@@ -95,8 +95,8 @@ struct Arriving {
   imbrex::Future<MPI_Status> here;
 };
 
-// Posted before the maps begin, so that no worker is needed for a piece to arrive. How long a piece
-// is, is not known: there is room for the longest, which takes memory only where bytes arrive.
+// Posted before the maps begin, so that no worker is needed for a piece to arrive. The length of a
+// piece is not known, so there is room for the longest, which takes memory only where bytes arrive.
 std::vector<Arriving> post_receives(const Program& program, const Shape& shape) {
   const std::size_t bytes_max = std::min<std::size_t>(program.piece_bytes_max(), INT_MAX);
   std::vector<Arriving> arriving;

@@ -321,7 +321,7 @@ TEST(variants, bring_each_piece_to_its_rank_once) {
   }
 }
 
-// So many of the exchanges of a run go block by block.
+// Returns how many exchanges of a run go block by block.
 unsigned long long decomposed(const Variant& variant) {
   Labels labels;
   const unsigned long long before = imbrex_decomposed_calls();

@@ -91,7 +91,7 @@ class Largest {
   Cell first_;
 };
 
-// Where a tile lies in the whole matrix.
+// The position of a tile in the whole matrix.
 struct Origin {
   std::int64_t row = 0;
   std::int64_t column = 0;
@@ -104,7 +104,7 @@ void compute(const Scoring& scoring, const Tile& tile, Origin origin, Largest* l
 // first cell of those with the largest score, by its place in the tile; at least one cell is there.
 Cell compute_plainly(const Scoring& scoring, const Tile& tile) noexcept;
 
-// Which version compute() takes: "256 bits (AVX2)" or "portable".
+// The version that compute() takes: "256 bits (AVX2)" or "portable".
 [[nodiscard]] const char* kernel_name() noexcept;
 
 }  // namespace smith_waterman

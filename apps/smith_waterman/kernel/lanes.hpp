@@ -205,8 +205,8 @@ Score compute_by_lanes(const Scoring& scoring, const Block& block, bool want_bou
     letters[block.columns - 1 - j] = codes.of[block.b[j]];
     above[j] = static_cast<Short>(block.row[j] - block.corner);
   }
-  // Where 0 lies too far below the corner to be reached in this block, any number that no cell
-  // falls to does.
+  // If 0 lies too far below the corner to be reached in this block, any number that no cell reaches
+  // serves as well.
   const Score zero = block.corner < 30000 ? -block.corner : -30000;
   const Shared shared{scoring, block.columns, letters + block.columns - 1, all(zero)};
   Lanes bound = all(scoring.local ? zero : -32768);

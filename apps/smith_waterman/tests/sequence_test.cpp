@@ -81,7 +81,7 @@ TEST(Fasta, takes_the_first_record_or_all) {
   EXPECT_EQ(letters(text), "AC");
   EXPECT_EQ(letters(text, {.all_records = true}), "ACGTA");
   EXPECT_EQ(parse_fasta(text, "x", {.all_records = true}).records, 3);
-  // Nothing is asked of what is not wanted.
+  // Records that are not read are not checked.
   EXPECT_EQ(letters(">x\nAC\n>y\n\x01\n"), "AC");
 }
 

@@ -38,7 +38,7 @@ void fill_edge(const Scoring& scoring, std::int64_t first, std::vector<Score>& e
 // those above it and to its left before it.
 class OuterTile {
  public:
-  // With the edges of the matrix around it where it touches them; else the arrays are to be filled.
+  // Has the edges of the matrix around it if it touches them; the other arrays are to be filled.
   OuterTile(const Problem& problem, int i, int j);
 
   std::vector<Score> column;  // to the left; after all, its last column

@@ -12,7 +12,7 @@ struct Extent {
   std::int64_t columns = 0;
 };
 
-// Which rank an outer tile belongs to.
+// Returns the rank to which an outer tile belongs.
 enum class Distribution {
   block,   // each anti-diagonal in as many pieces as there are ranks, from its top
   cyclic,  // a column of tiles to each rank in turn, so that a diagonal's tiles go round

@@ -43,7 +43,7 @@ class ForkJoin {
     return minor;
   }
 
-  // To the ranks of its column of the grid, which own the panel.
+  // Sends the tile to the ranks of its column of the grid, which own the panel.
   void broadcast_diagonal(int k) {
     const bool owner = matrix_.is_mine(k, k);
     if (team_.column() != k % layout_.grid.columns) return;

@@ -41,7 +41,7 @@ void in_program_order(const int tiles, Visit& visit) {
   for (int k = 0; k < tiles; ++k) in_step(tiles, k, visit);
 }
 
-// How many tasks of each kind the task version creates, over all ranks.
+// The number of tasks of each kind in the task version, over all ranks.
 struct TaskCount {
   std::int64_t potrf = 0;
   std::int64_t trsm = 0;

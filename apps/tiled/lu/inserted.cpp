@@ -18,7 +18,7 @@ class Insertion {
         tile_(space_, matrix),
         insert_(options.trim) {}
 
-  // In the order of tasks.cpp.
+  // Inserts the tasks in the order of tasks.cpp.
   void insert() {
     const int tiles = layout_.tiles();
     for (int k = 0; k < tiles; ++k) {

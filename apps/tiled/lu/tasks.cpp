@@ -24,7 +24,7 @@ class TaskGraph {
                    .send_priority = options.priorities == Priorities::sends ? 1 : 0,
                    .receive_priority = 0}) {}
 
-  // In program order, what the next panel needs first.
+  // Creates the tasks in program order; the tiles of the next panel come first.
   void create() {
     for (int k = 0; k < tiles_; ++k) {
       create_getrf(k);

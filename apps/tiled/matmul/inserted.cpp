@@ -32,7 +32,7 @@ class Insertion {
         for (int i = 0; i < tiles; ++i) insert_gemm(i, j, k);
       }
     }
-    // So that the sums are where the program looks for them.
+    // flush() puts the sums where the program looks for them.
     if (slices_ > 1) space_.flush();
   }
   void finish() { space_.finish(); }

@@ -29,17 +29,17 @@ class Algorithm {
 
   [[nodiscard]] virtual std::string description() const = 0;
   [[nodiscard]] virtual double operations() const = 0;
-  // How large a residual of a right result may be.
+  // The largest residual of a right result.
   [[nodiscard]] virtual double residual_limit() const = 0;
 
   // Puts there what run() begins with.
   virtual void fill() = 0;
   // The call that is measured. Returns 0, or the order of the first leading minor that is bad.
   [[nodiscard]] virtual std::int64_t run(Variant variant, TaskUse& use) = 0;
-  // For people: that the minor of this order is bad.
+  // Returns a text for people: that the minor of this order is bad.
   [[nodiscard]] virtual std::string describe_minor(std::int64_t order) const;
 
-  // How far the result of run() is off.
+  // Returns the error of the result of run().
   [[nodiscard]] virtual Residual residual() const = 0;
   [[nodiscard]] virtual Figures use_result() const { return {}; }
 

@@ -72,7 +72,7 @@ const std::vector<Line>& lines() {
   return all;
 }
 
-// How the one stands to the other, if both were run.
+// Prints the ratio of the two variants, if both were run.
 void print_ratio(const std::vector<Run>& runs, Variant one, Variant other) {
   const double divisor = median_of(runs, other, &Run::seconds);
   const double seconds = median_of(runs, one, &Run::seconds);
