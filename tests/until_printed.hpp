@@ -12,8 +12,8 @@
 namespace imbrex::test {
 
 // Returns once the report that this text is part of has been printed: machines are busy at times,
-// and no duration would do on all. Where none will be, since IMBREX_STALL_S is 0 or an hour, or
-// where none can be seen, since the program was started by hand: after a while.
+// and no duration would do on all. If no report will come, since IMBREX_STALL_S is 0 or an hour, or
+// none can be seen, since the program was started by hand, it returns after a while.
 inline void until_printed(const std::string& text) {
   const char* const output = std::getenv("EXPECT_OUTPUT");  // tests/life/expect.sh
   const char* const seconds = std::getenv("IMBREX_STALL_S");

@@ -276,7 +276,7 @@ def check_layers(tree):
 
 
 def check_include_root(tree, name, line, included):
-    """In a folder that layers divide an include says the layer: it is named from src/ on."""
+    """Checks that an include in a folder of several layers is named from src/ on."""
     folder = "/".join(name.split("/")[:2])
     whole = next((path for path in tree.texts
                   if path.startswith(folder + "/") and path.endswith("/" + included)), None)
@@ -332,8 +332,8 @@ def rings_of(needs):
 
 
 def check_header_names(tree):
-    """So `#include "x.hpp"` and a message of the compiler mean one file. The fake of MPI has MPI's
-    name."""
+    """Checks that no two headers have one name, so that a message of the compiler means one file.
+    The fake of MPI has MPI's name."""
     first = {}
     for name, _ in tree.of({".hpp", ".h"}, "include/", "src/"):
         other = first.setdefault(pathlib.PurePath(name).name, name)

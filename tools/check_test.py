@@ -173,7 +173,7 @@ class Check(unittest.TestCase):
                          [])
 
     def test_no_folder_of_the_scheduler_or_of_openmp_sees_one_above_it(self):
-        """In the layers of this very tree."""
+        """Looks in the layers of this very tree."""
         layers = pathlib.Path(CHECK.parent.parent, "src/imbrex.layers").read_text(encoding="utf-8")
         chains = [["task", "task/access", "task/ending", "sched/policy", "sched/run",
                    "sched/run/phasers", "sched/run/loop", "sched/trigger", "sched/life",

@@ -153,7 +153,7 @@ class Build:
 
 
 def rpath(folders):
-    """For libraries that the dynamic linker would not find by itself."""
+    """Returns flags for libraries that the dynamic linker would not find by itself."""
     wanted = dict.fromkeys(folder for folder in folders
                            if folder and not folder.startswith(SYSTEM_FOLDERS))
     return [f"-Wl,-rpath,{folder}" for folder in wanted]

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 
-# How each launcher tells of the first process that it has seen die.
+# The lines by which each launcher names the first process that it has seen die.
 DEATHS = {
     "openmpi": (
         r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator MPI_COMM_WORLD\s+"
@@ -118,7 +118,7 @@ class Asked:
         return b""
 
     def take_statuses(self, match):
-        """In the order of ranks on each host."""
+        """Takes the exit statuses, in the order of ranks on each host."""
         first = 0
         for host, statuses in re.findall(rb"\[([^\]]+)\] ([\d,]+)", match[1]):
             statuses = [int(status) for status in statuses.split(b",")]
@@ -170,7 +170,7 @@ def run(kind, program, command, environment):
 
 
 def describe(kind, said, asked):
-    """Which rank has died first, by what the launcher has said; None if it names none."""
+    """Returns the rank that has died first, by the launcher's output; None if it names none."""
     found = [match for pattern in DEATHS[kind]
              if (match := re.search(pattern, said, re.MULTILINE))]
     parts = min(found, key=re.Match.start).groupdict() if found else {}

@@ -201,7 +201,7 @@ def library_for_any_mpi(libraries):
 
 
 def page(name):
-    """Where a page of docs/user is, of what is installed or of the source."""
+    """Returns the place of a page of docs/user, of the installation or of the source."""
     above = os.path.dirname(HERE)
     folder = os.path.join(above, "doc/imbrex/docs/user")
     return os.path.join(folder if os.path.isdir(folder) else os.path.join(above, "docs/user"), name)

@@ -203,7 +203,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual(loaded & {"difflib", "json", "pathlib", "site", "tempfile"}, set())
 
     def test_the_rank_that_dies_is_named_under_hydra(self):
-        """Which names a process and lists all, those that it has killed then among them. The texts
+        """Hydra names one process and lists all, also those that it has killed itself. The texts
         are those of MPICH 4.0 and 5.0."""
         def says(text, code):
             return self.dies("mpiexec.hydra", "HYDRA build details: Version: 4.0", text, code)

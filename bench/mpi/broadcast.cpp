@@ -129,7 +129,7 @@ double broadcast(Broadcasts& own, const std::uint64_t datum) {
 
 // ---- measuring -------------------------------------------------------------------------------
 
-// From the start of rank 0 to the last arrival, on rank 0.
+// Returns the time from the start of rank 0 to the last arrival, on rank 0.
 template <class System>
 double measure(System system) {
   RAW_MPI(Barrier)(MPI_COMM_WORLD);

@@ -64,7 +64,7 @@ std::vector<int> order_of(const Case& it, const int round) {
   return order;
 }
 
-// Where message `number` is, among those with one peer.
+// Returns the place of message `number` among the messages with one peer.
 char* place(std::vector<char>& buffer, const Case& it, const int peer, const int number) {
   const auto index = static_cast<std::size_t>(peer) * static_cast<std::size_t>(it.messages) +
                      static_cast<std::size_t>(number);

@@ -21,7 +21,7 @@ struct Best {
   double ours = 1e300;
 };
 
-// How those of imbrex are called.
+// The names of a benchmark and of imbrex's own row in it.
 struct Named {
   const char* benchmark;
   const char* ours = "imbrex";

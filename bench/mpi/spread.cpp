@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When long messages arrive that one rank sends to another all at once: milliseconds after the
-// first could, of each. With IMBREX_SENDS=off they arrive together, else one after the other.
+// Measures the arrivals of long messages that one rank sends to another all at once: for each the
+// milliseconds after the earliest possible arrival. With IMBREX_SENDS=off they arrive together,
+// otherwise one after the other.
 //
 //   tools/netlab --per-rank --rate 100mbit -- mpirun -n 2 spread [messages [bytes [rounds]]]
 #include <imbrex/mpi.hpp>

@@ -59,7 +59,7 @@ void measure_cpu(const Place& place, int workers) {
   }
 }
 
-// So many times that it takes 100 us where it was tried, then always as many.
+// A trial finds how many turns take 100 us; all later calls do as many.
 long compute(long turns) {
   volatile long sum = 0;
   for (long i = 0; i < turns; ++i) sum = sum + i;

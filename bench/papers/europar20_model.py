@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A model of the Cholesky factorisation by tasks over ranks that have owners of tiles, and of the
-trees by which a tile goes to those that read it: for machines that nobody here has, and to say how
+trees by which a tile goes to its readers: for machines that are not available, and to say how
 much of a measured gain the trees explain. bench/papers/europar20 compares it with what is measured.
 
 Ranks have workers, which run what is ready in the order of the program (the policy `fifo`), and a
@@ -41,8 +41,8 @@ class Machine:
 
     @property
     def hop_s(self):
-        """How much later than its predecessor a rank of a chain has all: a segment goes to the
-        switch, and on."""
+        """Returns how much later than its predecessor a rank of a chain has all: a segment goes to
+        the switch, and on."""
         return min(2 * 8 * SEGMENT / self.bits_s, self.copy_s)
 
     def owner(self, i, j):
@@ -89,7 +89,7 @@ class Simulation:
         self.ready = [[] for _ in range(machine.ranks)]
         self.free = [machine.workers] * machine.ranks
         self.waits = {}              # task -> what it waits for
-        self.waiting = {}            # (from, to) -> messages that are not yet under way
+        self.waiting = {}            # (from, to) -> messages that are not in flight yet
         self.under_way = {}          # the same -> how many are
         self.leaving = [set() for _ in range(machine.ranks)]   # flows, by sender and receiver
         self.coming = [set() for _ in range(machine.ranks)]

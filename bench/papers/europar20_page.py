@@ -71,7 +71,7 @@ def broadcast_goals(results):
 
 
 def copies_goals(results):
-    """How many copies the root sends itself."""
+    """Yields the goals for the number of copies that the root sends itself."""
     for ranks in (4, 8):
         for line in sorted(of(results, "broadcast", system="imbrex", ranks=ranks),
                            key=lambda line: line["bytes"]):
@@ -162,7 +162,7 @@ def broadcast(results, _):
 
 
 def repetitions_text(lines):
-    """How often each of these was run."""
+    """Returns how often each of these lines was run."""
     least, most = (chosen(line["repetitions"] for line in lines) for chosen in (min, max))
     if most == 1:
         return "one run of each"

@@ -35,9 +35,9 @@ class Program:
     ranks: tuple         # that take part in each
     parts: int = 16      # groups of lines, and chunks of what is computed before
     joined: float = 0.0  # share of a stage after an exchange that needs all blocks of a line
-    # Whether a piece of a chunk can be computed on by itself, as in MapReduce.
+    # True if a piece of a chunk can be computed on by itself, as in MapReduce.
     pieces: bool = False
-    # For each exchange, whether a group of lines after it needs only its own chunk before it.
+    # True for each exchange after which a group of lines needs only its own chunk before it.
     by_planes: tuple = ()
 
     @property

@@ -15,7 +15,7 @@ COLLECTIVE = {"fft": ("fft2d", "fft3d"), "mapreduce": ("wordcount", "matvec")}
 SOLVERS = ("hpcg", "minife")
 BASELINES = ("blocking", "blocking, packed", "library")
 BY_HAND = ("blocks", "messages")  # plain messages: what they take is no goal
-# Which way of the model a variant goes; the others are done by hand, and not modelled.
+# The way of the model that a variant follows; other variants work by hand, and are not modelled.
 SCHEMES = {
     "fft2d": {"partial-blocks": "RB", "partial-blocks, by lines": "RL", "partial-receive": "RL",
               "partial": "ST", "messages": "ST"},
@@ -237,7 +237,7 @@ def describe_goals(results):
 
 
 def left_out(results, part):
-    """Which variants the page knows and the programs did not list."""
+    """Returns the variants that the page knows and the programs did not list."""
     missing = {}
     for name in COLLECTIVE[part]:
         lines = of(results, part, program=name)

@@ -26,7 +26,7 @@ import runner  # noqa: E402
 
 RATIOS = (0.5, 1, 2)  # communication to computing
 # Per cent less time than blocking. That simulation had ranks that share cores, and messages that
-# share a link, which cost; this one has not.
+# share a link, which cost time; this model has neither.
 TABLE = {
     ("fft2d", 2): {"RB": (14, 10, 7), "RL": (27, 22, 15), "SB": (29, 34, 23), "ST": (30, 45, 31),
                    "bound": (33, 47, 31)},

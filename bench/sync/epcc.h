@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the EPCC microbenchmarks measure what a construct costs (Bull, EWOMP 1999): a loop of many
-   that have a delay between them, against the same loop of delays alone; several times, of which
-   the first does not count. For C and C++. */
+/* The measurement of the EPCC microbenchmarks (Bull, EWOMP 1999): a loop of many constructs with a
+   delay between them, against the same loop of delays alone; several times, of which the first does
+   not count. For C and C++. */
 #pragma once
 
 #include <math.h>

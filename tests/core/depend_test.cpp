@@ -48,7 +48,7 @@ auto spawn(const char* name, Kind kind, int& object, F&& body) {
   return add(builder, kind, object).spawn(std::forward<F>(body));
 }
 
-// How OpenMP orders two siblings that name one object.
+// Returns whether OpenMP lets two siblings that name one object overlap.
 bool overlap(Kind first, Kind second) {
   return first == second && (first == Kind::in || first == Kind::inoutset);
 }

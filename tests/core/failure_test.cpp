@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What becomes of the tasks that depend on one that has failed.
+// The outcome of tasks that depend on a failed task.
 //
 // Methodology: each case runs twice, with the task that fails over before its dependents are
 // spawned, and held back until they are: nothing may differ.
@@ -242,7 +242,7 @@ TEST_P(FailureTest, children_of_an_ended_finish_belong_to_the_finish_around_it) 
                    task("fails").launch([] { throw Broken(); });
                  }),
                  Broken);
-    bool ran = false;  // in a set of its own, behind the one that was clean
+    bool ran = false;  // in a set of its own, behind the clean one
     task("next set").inoutset(x).spawn([&ran] { ran = true; }).get();
     EXPECT_TRUE(ran);
     EXPECT_THROW(load.get(), Broken);

@@ -286,7 +286,7 @@ TEST_P(FutureTest, a_task_after_when_any_runs_once_with_the_first_that_has_a_val
                      .inout(x).spawn([&] { ++runs; });
     promises[0].set_exception(std::make_exception_ptr(Odd{1}));
     let_others_run();
-    EXPECT_FALSE(listed.ready());  // one that has failed has no value
+    EXPECT_FALSE(listed.ready());  // a failed future has no value
     std::thread second([&] { promises[1].set(1); });
     std::thread third([&] { promises[2].set(2); });
     named.get();

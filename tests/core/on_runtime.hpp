@@ -156,9 +156,10 @@ inline bool others_run() {
   });
 }
 
-// Runs all that is ready, until each task but the calling one has ended or waits: what must not run
-// yet would have run. Exact with one worker and under the seeded policy. With several workers one
-// may be between two tasks: so it looks twice, and gives other threads a turn before each look.
+// Runs all ready tasks, until each task but the calling one has ended or waits: a task that must
+// not run yet would have run. The function is exact with one worker and under the seeded policy.
+// With several workers, a worker may be between two tasks: so the function looks twice, and gives
+// other threads a turn before each look.
 inline void let_others_run() {
   for (int looks = 0; looks < 2;) {
     yield();

@@ -153,8 +153,8 @@ class Spanned : public Phaser {
 
 class PhaserBackendTest : public OnRuntime {
  protected:
-  // Each of three phasers has four tasks for `phases_` phases. How many of the tasks have thrown
-  // what the network did.
+  // Each of three phasers has four tasks for `phases_` phases. Returns how many of the tasks have
+  // thrown the error of the network.
   int run(const PhaserMode mode, const unsigned seed, const std::uint64_t fails_in) {
     constexpr int ranks = 3;
     constexpr int tasks = 4;

@@ -109,7 +109,7 @@ class Elsewhere {
     outstanding_.fetch_add(static_cast<int>(count) - 1);
     return static_cast<int>(count);
   }
-  // Gives back the one that was taken first, if any.
+  // Gives back the task that was taken first, if any.
   bool bring() noexcept {
     void* closure = nullptr;
     {

@@ -20,8 +20,8 @@ void spin_for(std::chrono::nanoseconds duration) {
   }
 }
 
-// How often the kernel has let the calling thread sleep. To lose the processor to another thread,
-// or to offer it, is no sleep.
+// Returns how often the kernel has let the calling thread sleep. The loss of the processor to
+// another thread, or its offer, is no sleep.
 long sleeps_of_thread() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tasks through the public interface: bodies, results, exceptions, nesting, finish and taskwait.
-// How tasks give way, resume and release is in switch_test.cpp.
+// switch_test.cpp has the tests of yield, resume and release.
 #include <array>
 #include <atomic>
 #include <memory>

@@ -76,7 +76,7 @@ struct Program {
     for (std::uint64_t& one : requested) one = random() % guids;
     return requested;
   }
-  // How many ranks ask for each.
+  // Returns how many ranks ask for each future.
   [[nodiscard]] std::vector<std::size_t> readers() const {
     std::vector<std::size_t> readers(guids);
     for (int rank = 0; rank < ranks; ++rank) {

@@ -53,8 +53,8 @@ struct Campaign {
   }
 };
 
-// Gives each pair of arguments to take(key, value); false if there is half a pair, or one that it
-// does not know.
+// Gives each pair of arguments to take(key, value); false if there is half a pair, or a pair that
+// take() does not know.
 template <class Take>
 bool parse_pairs(const int argc, char** const argv, const Take take) {
   for (int i = 1; i < argc; i += 2) {

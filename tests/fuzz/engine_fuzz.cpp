@@ -40,7 +40,7 @@ struct Options {
   std::vector<int> only;
 };
 
-// In a process of its own. True if all is well.
+// Runs the program in a process of its own. Returns true if all is well.
 bool run_program(const Program& program) {
   const pid_t child = fork();
   if (child == 0) {

@@ -418,7 +418,7 @@ class Run : Workbench {
       requests.push_back(open.request);
     }
     if (started.empty()) return;
-    // In the order of the array.
+    // The receives are posted in the order of the array.
     for (Open* open : started) open->taking->posted_first = ++clock_;
     MPI_Startall(static_cast<int>(requests.size()), requests.data());
     for (std::size_t i = 0; i < started.size(); ++i) {
@@ -430,7 +430,7 @@ class Run : Workbench {
     }
   }
 
-  // To another rank, or to this one; then it is a message like others.
+  // Sends to another rank, or to this rank; then it is a message like others.
   void send_own() {
     Open& open = opens_.emplace_back();
     open.buffer = own_content();

@@ -121,7 +121,7 @@ class Workbench {
 
   const std::vector<std::uint64_t>& own_content() { return own_.emplace_back(draw_content()); }
 
-  // In a task or, if the order of things may be open, now and then in a thread.
+  // Runs the step in a task or, if the order of things may be open, now and then in a thread.
   template <class F>
   void launch(F body) {
     ++live_bodies_;

@@ -401,7 +401,7 @@ void exchange() {
   MPI_Wait(&first.request, MPI_STATUS_IGNORE);
 }
 
-// MPI refuses one that has waited: its own wait says so, and the next goes.
+// MPI refuses a message that has waited: its own wait reports that, and the next message goes.
 void refused() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   std::vector<Message> all = messages(3);

@@ -27,7 +27,7 @@ inline void set_environment(const std::uint64_t seed, const int workers,
   setenv("IMBREX_PROGRESS", modes[seed % 3], 1);
 }
 
-// At the end of a program: true if nothing has failed, and no rule of MPI's was broken.
+// Called at the end of a program: true if nothing has failed, and no rule of MPI's was broken.
 inline bool all_is_well() {
   for (const std::string& breach : fake_mpi::breaches()) {
     std::printf("breach: %s\n", breach.c_str());
@@ -36,7 +36,8 @@ inline bool all_is_well() {
   return failures == 0;
 }
 
-// In a process of its own prepare(seed, workers, policy), then run(seed). True if that is true.
+// Calls prepare(seed, workers, policy), then run(seed), in a process of its own. Returns the result
+// of run().
 template <class Prepare, class Run>
 bool run_in_process(const std::uint64_t seed, const int workers, const std::string& policy,
                     const Prepare prepare, const Run run) {

@@ -159,7 +159,8 @@ class Announcer {
   // Announces nothing on the second one until let_go().
   void hold() { held_.store(true); }
   void let_go() { held_.store(false); }
-  // How many keys of this communicator stand in messages before one that fails; < 0: none fails.
+  // The number of keys of this communicator in messages before a message that fails; < 0: none
+  // fails.
   [[nodiscard]] int good(const int comm) const { return comm == 1 ? fails_at_ : -1; }
 
  private:
@@ -361,7 +362,7 @@ void check_other(const Keys& begun, const Keys& order, const int good) {
   }
 }
 
-// How many calls have failed on a communicator.
+// Returns how many calls have failed on a communicator.
 long failed(const Program& program, const int comm) {
   return std::ranges::count_if(program.items, [&](const Item& it) {
     return it.comm == comm && it.code != MPI_SUCCESS;

@@ -387,7 +387,7 @@ class Case {
       if (counts.size() == 1) return {.address = address, .count = counts[0], .type = type};
       return {.address = address, .type = type, .counts = counts, .displacements = displacements};
     }
-    // Where the block of this rank begins.
+    // Returns the place at which the block of this rank begins.
     [[nodiscard]] int* block(const int rank) {
       return &data[at(first[first.size() == 1 ? 0 : at(rank)])];
     }
@@ -538,7 +538,7 @@ class Case {
         });
   }
 
-  // Where a block comes from, or goes to; a rank < 0: there is none.
+  // Returns the rank from which a block comes, or to which it goes; a rank < 0: there is none.
   [[nodiscard]] Other other_of(const bool comes, const int block) const {
     if (plan_.of_neighbors()) return comes ? source_of(block) : destination_of(block);
     const std::vector<int> others = comes ? plan_.sources() : plan_.destinations();

@@ -161,7 +161,7 @@ struct Plan {
   [[nodiscard]] int count(const int source, const int destination, const int part) const {
     return elements[at(from(source))][at((to(destination) + edge_of(part)) % ranks)];
   }
-  // In numbers of its block.
+  // Returns the range of a part, in numbers of its block.
   [[nodiscard]] std::pair<int, int> range(const int source, const int destination,
                                           const int part) const {
     const int all = count(source, destination, part);

@@ -11,9 +11,10 @@
 
 namespace imbrex::test {
 
-// The seeds from a first one: so many, or, if `seconds` is above 0, those that begin in this time,
-// at least one. With `seconds` the first is drawn if none is given, so that each run of the tests
-// sees other programs; a fuzzer prints what runs a program that failed again.
+// The seeds from a first seed on: `count` of them, or, if `seconds` is above 0, as many as begin in
+// this time, at least one. With `seconds` the first seed is drawn if none is given, so that each
+// run of the tests sees other programs. A fuzzer prints the command that runs a failed program
+// again.
 class Seeds {
  public:
   explicit Seeds(const int count) : count_(count) {}
@@ -40,7 +41,7 @@ class Seeds {
     if (!first_) first_ = seconds_ > 0 ? 1 + std::random_device()() % 1'000'000'000 : 1;
     return *first_;
   }
-  // How many next() has given.
+  // The number of seeds that next() has given.
   int given() const { return given_; }
 
   // The next one, or none if the last has been given. The time begins with the first call.

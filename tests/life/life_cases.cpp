@@ -702,7 +702,7 @@ int end_amid_tasks(End end) {
   static imbrex::Promise<int> never("never");
   static int value = 0;
   for (int i = 0; i < 1999; ++i) task("done").inout(value).launch([] { ++value; });
-  // So long that the critical path has it, however busy the machine is.
+  // The task is so long that the critical path has it, however busy the machine is.
   task("done").inout(value).launch([] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   });

@@ -74,7 +74,7 @@ bool goes(F&& start) {
   }
 }
 
-// Each thread of 8 workers is the one that is refused, once; the next try works.
+// Each thread of 8 workers is refused once; the next try works.
 int no_thread(const char* policy) {
   imbrex::RuntimeOptions config;
   config.workers = 8;
@@ -127,7 +127,7 @@ int no_memory_at_start(const char* policy) {
   return some_tasks_run() ? 0 : 2;
 }
 
-// So many tasks wait that the stacks that there are do not suffice.
+// More tasks wait than there are stacks.
 int no_stack_later(const char*) {
   some_tasks_run();
   memory_ends = true;
@@ -142,7 +142,8 @@ int no_stack_later(const char*) {
   return 0;
 }
 
-// The thread that starts the runtime has a small stack; the next one that tries has a larger one.
+// The thread that starts the runtime has a small stack; the next thread that tries has a larger
+// one.
 int small_stacks_of_threads(const char*) {
   const auto run_with = [](const std::size_t kib) {
     pthread_attr_t attributes;

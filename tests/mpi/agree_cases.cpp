@@ -164,7 +164,7 @@ void none_begun() {
   if (rank == 1) MPI_Bcast(&value, 1, MPI_INT, 1, comm);
 }
 
-// And gives it no number.
+// In this case the communicator gives the collective no number.
 void none_begun_nor_known() {
   MPI_Comm comm = idup_of(MPI_COMM_WORLD);
   int value = 0;

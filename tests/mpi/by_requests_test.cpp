@@ -88,7 +88,7 @@ void compare_request(const int elements, Begin* begin, Mpi* mpis, Call call) {
     EXPECT_EQ(ours, theirs);
   }
 }
-// The blocking call, and the one that gives a request.
+// Compares the blocking call and the call that gives a request.
 template <class Begin, class Mpi, class Call>
 void compare_both(const int elements, Begin* begin, Mpi* blocking, Mpi* mpis, Call call) {
   std::vector<int> ours(static_cast<std::size_t>(elements) + 1, -1);

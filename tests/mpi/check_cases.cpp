@@ -295,7 +295,7 @@ void right_collectives() {
   MPI_Bcast(values.data(), 32, MPI_INT, 0, MPI_COMM_WORLD);
 }
 
-// At the ends of a line the blocks of neighbours that are not there are anyone's.
+// At the ends of a line, any task may touch the blocks of missing neighbours.
 void right_neighbors() {
   const int ranks = 2;
   const int periodic = 0;

@@ -53,8 +53,9 @@ using mpi::blocks::Kind;
 constexpr std::array names{"alltoall",  "allgather", "gather",            "scatter",
                            "broadcast", "allreduce", "neighbor_alltoall", "neighbor_allgather"};
 
-// Where a collective is made: `reference` has the same ranks and no topology, with which Open MPI 4
-// reads a type for each neighbour in MPI_Ialltoallw. All may be neighbours, or none.
+// The communicators of a collective: `reference` has an equal set of ranks and no topology, since
+// with one Open MPI 4 reads a type for each neighbour in MPI_Ialltoallw. All ranks may be
+// neighbours, or none.
 struct Where {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm reference = MPI_COMM_NULL;

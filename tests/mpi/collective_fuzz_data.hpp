@@ -164,7 +164,7 @@ class Side {
     pieces_.clear();
   }
 
-  // From where on blocks lie. Before and behind nothing may change.
+  // The blocks lie from this place on. Nothing before or behind them may change.
   static constexpr std::size_t first = 64;
   static std::byte junk(const std::size_t i) { return static_cast<std::byte>(0xa0 + i % 89); }
 

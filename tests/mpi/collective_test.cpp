@@ -126,7 +126,7 @@ TEST(Collective, a_reduction_comes_in_parts) {
                Error);
 }
 
-// Small messages, and long ones that wait for their turn; alone it is a copy.
+// The messages are small, or long and wait for their turn; a single rank copies.
 TEST(Collective, a_truncated_part_fails_alone) {
   const Ring ring;
   for (const int count : {4, 100'000}) {
@@ -222,7 +222,7 @@ bool has(const std::string& text, const std::string& what) {
   return text.find(what) != std::string::npos;
 }
 
-// Small messages, and long ones that wait for their turn; with the others the part is right.
+// The messages are small, or long and wait for their turn; the other ranks get the right part.
 TEST(Collective, a_relay_that_does_not_get_its_part_tells_the_ranks_behind_it) {
   const Ring ring;
   for (const int count : {8, 200'000}) {
@@ -294,7 +294,7 @@ TEST(Collective, a_part_that_is_never_sent_fails_on_the_receiving_rank) {
   for (const Future<void>& each : all) EXPECT_THROW(each.get(), Error);
 }
 
-// Such a part has no message, since one of no bytes would withdraw it.
+// A part of no bytes has no message, since a message of no bytes would withdraw it.
 TEST(Collective, a_part_of_no_bytes_is_ready) {
   const Ring ring;
   MPI_Datatype empty = MPI_DATATYPE_NULL;

@@ -23,7 +23,7 @@ using imbrex::View;
 int rank = 0;
 int ranks = 1;
 
-// In one piece, so that no launcher prints a line of one rank into that of another, and at once.
+// Prints in one piece and at once, so that no launcher mixes the lines of two ranks.
 void print_line(const std::string& line) {
   std::fputs((line + "\n").c_str(), stdout);
   std::fflush(stdout);

@@ -39,8 +39,9 @@ class Errors : public testing::Test {
     if (ring_.size == 1) GTEST_SKIP() << "needs two ranks";
   }
 
-  // For a call that names no communicator: of a request that fails MPICH tells MPI_COMM_SELF (5) or
-  // MPI_COMM_WORLD (4). Everywhere else these two keep the default, which ends the program.
+  // Sets the handler of a call that names no communicator: for a failed request MPICH 5 calls that
+  // of MPI_COMM_SELF, MPICH 4 that of MPI_COMM_WORLD. Everywhere else these two keep the default,
+  // which ends the program.
   void set_for_all(MPI_Errhandler handler) const {
     for (const MPI_Comm comm : {ring_.comm, MPI_COMM_SELF, MPI_COMM_WORLD}) {
       MPI_Comm_set_errhandler(comm, handler);
@@ -283,7 +284,7 @@ TEST_F(Errors, sendrecv_to_a_rank_that_does_not_exist_leaves_no_receive_behind) 
                                   ring_.previous(), 3, ring_.comm, MPI_STATUS_IGNORE);
     MPI_Barrier(ring_.comm);
     EXPECT_EQ(class_of(code), MPI_ERR_RANK);
-    // The receive that follows gets the message, not the one that was given up.
+    // The following receive gets the message, not the receive that was given up.
     MPI_Request request;
     int after = -1;
     MPI_Irecv(&after, 1, MPI_INT, ring_.previous(), 3, ring_.comm, &request);

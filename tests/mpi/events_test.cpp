@@ -617,7 +617,7 @@ TEST(Events, parts_of_a_communicator_that_was_freed_are_not_told_of_another) {
   MPI_Comm_free(&second);
 }
 
-// With IMBREX_PARTIAL=all. In place there is no block from this rank.
+// The test runs with IMBREX_PARTIAL=all. A call in place has no block from this rank.
 TEST(Events, a_call_of_mpi_that_goes_block_by_block_tells_of_each_before_it_returns) {
   if (std::getenv("IMBREX_PARTIAL") == nullptr) GTEST_SKIP() << "calls are MPI's own";
   const WatchedRing ring;

@@ -32,7 +32,7 @@ bool failed(int code) {
   MPI_Error_class(code, &error_class);
   return error_class == MPIX_ERR_PROC_FAILED;
 }
-// The process that failed may be the one that a wildcard or a collective waits for.
+// A wildcard or a collective may wait for the failed process.
 bool failed_perhaps(int code) {
   int error_class = MPI_SUCCESS;
   MPI_Error_class(code, &error_class);

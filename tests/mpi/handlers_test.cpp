@@ -64,7 +64,7 @@ class HandlersTest : public testing::Test {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
   }
-  // With `handler` as its own; each rank is a neighbour of the other.
+  // Makes a communicator with `handler` as its own; each rank is a neighbour of the other.
   [[nodiscard]] static MPI_Comm make_comm(MPI_Errhandler handler) {
     const int size = 2;
     const int periodic = 1;

@@ -191,9 +191,9 @@ struct Wanted {
   int tag;
 };
 
-// Receives one message for each of these, in this order, several at a time; or all at once, where a
-// sender may wait for the last of them before it sends what the first wants. Where two could have
-// taken the same two messages of a source, the first has the earlier one.
+// Receives one message for each entry of `list`, in its order, several at a time; or all at once,
+// if a sender may wait for the last of them before it sends the first. If two entries could have
+// taken two messages of a source, the first has the earlier one.
 void receive_all(MPI_Comm comm, const std::vector<Wanted>& list, bool at_once, Random random) {
   std::map<std::array<int, 3>, int> latest;  // by what was wanted and the source: see above
   const auto note = [&](const Wanted& wanted, const MPI_Status& status, int number) {

@@ -160,7 +160,7 @@ TEST(Ordered, the_innermost_scope_counts) {
   });
 }
 
-// A scope without a collective takes no turn, nor does one that is left by an exception.
+// A scope without a collective takes no turn, nor does a scope that is left by an exception.
 TEST(Ordered, an_empty_scope_delays_no_task) {
   const Ring ring;
   finish([&] {

@@ -18,7 +18,8 @@
 namespace imbrex::test {
 namespace {
 
-// How many phases each rank has signalled, which all ranks see at once: they share a machine.
+// The number of phases that each rank has signalled. All ranks see it at once: they share a
+// machine.
 class Progress {
  public:
   explicit Progress(const Ring& ring) : size_(ring.size) {
@@ -116,7 +117,7 @@ TEST(MpiPhaser, a_fuzzy_one_waits_for_one_task_of_other_ranks_only) {
       Phaser::next_all();
     });
     task("late").phased(step).launch([&] {
-      // With a strict one it would never come: rank 1 would wait for this task's signal.
+      // A strict phaser would never come here: rank 1 would wait for this task's signal.
       if (ring.rank == 0) MPI_Recv(nullptr, 0, MPI_BYTE, 1, 1, ring.comm, MPI_STATUS_IGNORE);
       Phaser::next_all();
       Phaser::next_all();
@@ -717,7 +718,7 @@ TEST(MpiPhaser, random_programs_reduce_as_the_model_says) {
 
 // ---- the end ---------------------------------------------------------------------------------
 
-// Main is registered for good: MPI_Finalize leaves for it. To be the last test.
+// Main is registered for good: MPI_Finalize leaves the phaser for it. This test must be the last.
 TEST(MpiPhaserAtTheEnd, is_left_by_finalize) {
   const Ring ring;
   const MpiPhaser step(ring.comm, signal_wait);

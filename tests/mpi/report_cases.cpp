@@ -141,7 +141,7 @@ void asks_in_vain_in_main() {
   for (int done = 0; done == 0;) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
 }
 
-// In a function that MPI calls.
+// A function that MPI calls.
 void copy_when_it_has_come(void*, void*, int*, MPI_Datatype*) {
   int value = 0;
   MPI_Request request;
@@ -619,7 +619,7 @@ void held_in_finalize() {
 }
 
 // A task of rank 0 throws before it sends the last part. In one case main has the object too, so
-// that another may still send; in the other the object goes with the task.
+// that another task may still send; in the other case the object dies with the task.
 void send_all_but_one(const imbrex::Collective& x) {
   for (int to = 0; to < 2; ++to) {
     for (int part = 0; part < 4; ++part) {

@@ -104,8 +104,8 @@ imbrex_mpi_report(thrown_before_send_gone thrown_before_send_gone failure
 imbrex_mpi_report(thrown_in_finish thrown_in_finish failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: .1.   the body of finish.. .*${place}. has thrown: the mesh is empty")
-# And leaves the trace of every rank: mpirun ends the other one, by a signal that can be seen, but
-# MPICH's by SIGKILL.
+# The end leaves the trace of every rank: mpirun ends the other rank, by a signal that can be
+# caught, but MPICH's uses SIGKILL.
 set(traced_ranks "2 ranks")
 if(NOT IMBREX_MPI_ABI STREQUAL openmpi)
   set(traced_ranks "ended by signal 6")
@@ -156,7 +156,7 @@ imbrex_mpi_report(silent_rank silent_rank 0 EXPECT
 imbrex_mpi_report(asked_in_finalize asked_in_finalize 0 EXPECT
   -e "^imbrex: \\[0\\] rank 0 of 2" -e "^imbrex: \\[1\\]   runs, or is ready to: .late."
   -e "^imbrex: \\[0\\]   MPI_Finalize, which waits for the other ranks: in .main.")
-# A rank that is missing in a receive, and one that has gone on to the end.
+# One rank is missing in a receive, and has gone on to the end.
 imbrex_mpi_report(one_in_finalize one_in_finalize failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: .0.   MPI_Recv from 1, tag 3, .*: in .main."

@@ -73,9 +73,9 @@ void end() {
   MPI_Comm_free(&ours);
   const char* const wanted = std::getenv("BUSY_REPORT");
   if (wanted == nullptr || std::strcmp(wanted, "1") != 0) return;
-  // With one worker: the task that answers suspends once for each question, and whenever the one
-  // that asks gives way, another of the three goes on. So it does no more often than the two
-  // together, and at least this many are main's, of which two are above.
+  // With one worker, the answering task suspends once for each question. Whenever the asking task
+  // gives way, another of the three goes on. Therefore it suspends no more often than the other two
+  // together, and at least this many suspensions are main's, of which two are above.
   const double all = imbrex::detail::totals().suspensions;
   std::fprintf(stderr, "busy: main suspended at least %.0f times\n",
                all / 2 - static_cast<double>(answers) - 2);

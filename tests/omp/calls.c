@@ -190,7 +190,7 @@ static void cancelled(void) {
   if (omp_get_cancellation()) CHECK(ran < crowd);
 }
 
-// Where there is no team: all tasks are calls.
+// Outside of a team all tasks are calls.
 static void outside(void) {
   int ran = 0;
 #pragma omp target map(tofrom : ran)

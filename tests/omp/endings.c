@@ -46,7 +46,7 @@ static int fork_between(void) {
   return printf("%d, %d %d %d, %d\n", before, ends[0], ends[1], ends[2], members(3)) < 0;
 }
 
-/* From within a region, one that runs another program. */
+/* Forks inside a region, and runs another program. */
 static int fork_inside(void) {
   int ends = 0;
 #pragma omp parallel num_threads(2) reduction(+ : ends)

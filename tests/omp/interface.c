@@ -208,7 +208,7 @@ static void both_kinds_of_tasks(void) {
   REQUIRE(sum == 20 && theirs == 100);
 }
 
-// From GCC 13 on, this is what depend(inout: omp_all_memory) is compiled to.
+// From GCC 13 on, depend(inout: omp_all_memory) is compiled to this.
 static void a_null_address_is_all_memory(void) {
   enum { count = 20 };
   int* const all_memory = NULL;

@@ -49,7 +49,7 @@ static void loops(void) {
   }
 }
 
-// At the ends of the types: chunks must not wrap around.
+// Loops at the ends of the types: chunks must not wrap around.
 static void edges(void) {
   int iterations = 0;
 #pragma omp parallel for schedule(dynamic, 1000) reduction(+ : iterations)

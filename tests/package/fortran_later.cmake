@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A tree that was configured without a Fortran compiler finds the one that is there later.
+# A tree that was configured without a Fortran compiler finds a compiler that is installed later.
 #
 # cmake -D modules= -D source= -D work= -P this
 cmake_minimum_required(VERSION 3.25)

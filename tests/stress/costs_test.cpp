@@ -34,7 +34,7 @@ double least_seconds(const int runs, const std::function<void()>& run) {
   return least;
 }
 
-// So many tasks with 27 accesses each, all alive at once.
+// Runs `count` tasks with 27 accesses each, all alive at once.
 void run_large_tasks(const int count) {
   std::vector<double> points(static_cast<std::size_t>(count) + 27);
   finish([&] {

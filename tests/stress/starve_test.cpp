@@ -23,14 +23,14 @@ constexpr long allowed = 1000;
 constexpr int crowd_most = sanitized ? 3000 : 12'000;
 constexpr int backlog = sanitized ? 2500 : 10'000;
 
-// Tasks that have begun, of those that the one that is looked for competes with.
+// Tasks that have begun and compete with the awaited task.
 struct Crowd {
   std::atomic<long> begun{0};
   std::atomic<long> found_at{-1};  // `begun` when that one began or went on
   std::atomic<bool> fire{false};
   std::atomic<bool> fires{false};
 
-  // In each task of the crowd. False if it need not go on.
+  // Called in each task of the crowd. Returns false if the crowd need not go on.
   bool join() {
     const long before = begun.fetch_add(1, std::memory_order_relaxed);
     if (before == 100) {
@@ -42,7 +42,7 @@ struct Crowd {
   void found() { found_at.store(begun.load()); }
 };
 
-// How the one that is looked for waits for the foreign thread.
+// The way in which the awaited task waits for the foreign thread.
 enum class Waits { to_begin, to_go_on, tied, to_be_spawned };
 constexpr const char* text_of(const Waits waits) {
   constexpr const char* texts[] = {"one that waits to begin", "one that waits to go on",
@@ -50,8 +50,8 @@ constexpr const char* text_of(const Waits waits) {
   return texts[static_cast<int>(waits)];
 }
 
-// How many of the crowd began between the foreign thread's act and what it led to. A moment's delay
-// of a worker counts for many where several work.
+// Returns how many tasks of the crowd began between the foreign thread's act and its effect. A
+// moment's delay of a worker counts for many if several work.
 long passed_over(const Waits waits, const std::function<void(Crowd&)>& run_crowd) {
   Crowd crowd;
   std::atomic<long> fired_at{0};

@@ -177,8 +177,8 @@ def worker_of(task):
 
 # ---- stacks of suspended tasks -----------------------------------------------------------------
 
-# Where Boost.Context leaves the registers, from the address in Fiber::context on: name -> offset;
-# then the bytes that it takes off the stack.
+# Places where Boost.Context leaves the registers, from the address in Fiber::context on: name ->
+# offset; then the bytes that it takes off the stack.
 SAVED = {
     "i386:x86-64": ({"r12": 8, "r13": 16, "r14": 24, "r15": 32, "rbx": 40, "rbp": 48, "rip": 56},
                     64, "rsp", "rip"),

@@ -59,8 +59,8 @@ class Run:
     # ---- one step back -------------------------------------------------------------------------
 
     def walk(self, rank, one, time, stop):
-        """The path that leads to `time` in the slice `one`, last step first, back to `stop`. Where
-        a trace that contradicts itself would lead in a circle, it ends."""
+        """Yields the path that leads to `time` in the slice `one`, last step first, back to `stop`.
+        If a trace contradicts itself and would lead in a circle, the path ends."""
         seen, earliest = set(), time
         for _ in range(1_000_000):
             if one is None or time <= stop:
@@ -104,7 +104,7 @@ class Run:
         return index.parts[one.task][one.part - 2].waits_task != 0
 
     def over(self, rank, one, moment, cause):
-        """From the arrival to who sent it, or came last."""
+        """Goes from the arrival to the task that sent it, or that came last."""
         if isinstance(cause, graph.Flight):
             peer, task, sent = cause.source, cause.send_task, cause.sent
             step = Step(Why.MESSAGE, sent, moment, rank, one.task, peer, one.worker, cause.bytes)
@@ -240,7 +240,7 @@ class Run:
 
     @staticmethod
     def next_slice(index, worker, piece):
-        """Where the worker went on after `piece`, and a time in there."""
+        """Returns the slice in which the worker went on after `piece`, and a time within it."""
         if piece.task:
             arrivals = index.arrivals.get(piece.task, ())
             position = bisect.bisect_left(arrivals, piece.end, key=moment_of)

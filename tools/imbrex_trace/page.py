@@ -244,7 +244,7 @@ class Packer:
             before = here
 
     def name_times(self):
-        """How long tasks of each name ran, us: the longest get the first colours."""
+        """Returns how long tasks of each name ran, us: the longest get the first colours."""
         time = collections.Counter()
         for history in self.report.histories:
             for pieces in history.pieces.values():

@@ -63,7 +63,7 @@ class Report:
 
     @property
     def before(self):
-        """How much of the run is left out before its part that is reported."""
+        """Returns how much time of the run before the reported part is left out."""
         return max(0, self.run.start - self.first)
 
     @property
@@ -236,7 +236,7 @@ def hidden_of(run, history):
 
 
 def common(first, second):
-    """How much of both; each is in order and does not overlap itself."""
+    """Returns how much of both overlaps; each is in order and does not overlap itself."""
     total = one = other = 0
     while one < len(first) and other < len(second):
         total += max(0, min(first[one][1], second[other][1]) -

@@ -49,7 +49,7 @@ def time_by_state(pieces):
 
 
 def counts(history):
-    """For each worker the tasks begun and suspended there, in the part of the time shown."""
+    """Counts for each worker the tasks that began and suspended there, in the time shown."""
     begun, suspended = collections.Counter(), collections.Counter()
     for task_slice in history.slices:
         if is_begun_here(history, task_slice) and not history.tasks[task_slice.task].root:

@@ -101,7 +101,7 @@ class Facts:
         return [step for step in self.steps if step.why is why]
 
     def overhead_on_path(self):
-        """How long the path waited while no worker was idle or in a task."""
+        """Returns how long the path waited while no worker was idle or in a task."""
         return sum(step.ran[OVERHEAD] for step in self.steps if step.ran)
 
     def is_short(self, what):
@@ -130,7 +130,7 @@ def is_full(histories):
 # ---- the findings ------------------------------------------------------------------------------
 
 def outside(facts):
-    """Where most of the run is not in the report."""
+    """Finds that most of the run is not in the report."""
     report = facts.report
     left_out = report.before + report.after
     if report.cropped_to_tasks and left_out >= ALONE * (left_out + report.span):

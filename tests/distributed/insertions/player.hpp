@@ -121,7 +121,7 @@ class Player {
   [[nodiscard]] static std::string planned(const int operation) {
     return "as planned: " + std::to_string(operation) + '.';
   }
-  // Which of `causes` a text names; -1: none.
+  // Returns the element of `causes` that a text names; -1: none.
   [[nodiscard]] static int cause_of(const std::string& text, const std::set<int>& causes) {
     for (const int cause : causes) {
       if (text.find(planned(cause)) != std::string::npos) return cause;

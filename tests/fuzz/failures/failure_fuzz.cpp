@@ -29,7 +29,7 @@ struct Thrown : std::exception {
   std::uint64_t id;
 };
 
-// Which task has thrown first.
+// Returns the task that has thrown first.
 std::uint64_t origin_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);

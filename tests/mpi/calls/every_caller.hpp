@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kinds of callers that a call must serve: a task that may poll in place, one that suspends
+// The kinds of callers that a call must serve: a task that may poll in place, a task that suspends
 // since another is always ready, main, and a thread that imbrex does not know.
 #pragma once
 

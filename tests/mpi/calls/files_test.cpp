@@ -267,8 +267,8 @@ TEST_P(Files, size_and_settings) {
   call([this] {
     const File file(ring_);
     come_late();
-    // While it is empty: of one that is not, Open MPI's first rank writes too much and cuts it
-    // again, which another may see.
+    // The file is empty here. In other files, Open MPI's first rank writes too much and cuts the
+    // file again, which another rank may see.
     EXPECT_EQ(MPI_File_preallocate(file.handle, 200), MPI_SUCCESS);
     MPI_Offset bytes = -1;
     MPI_File_get_size(file.handle, &bytes);

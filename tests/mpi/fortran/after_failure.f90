@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! A task fails; those that read what it should have written do not run, and one that cleans up does.
+! A task fails; tasks that read its output do not run, and a task that cleans up does.
 module after_failure_bodies
   use imbrex
   use, intrinsic :: iso_c_binding

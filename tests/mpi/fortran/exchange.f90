@@ -97,7 +97,7 @@ contains
     end do
     call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
     call MPI_Waitany(3, requests(2:4), index, MPI_STATUS_IGNORE, error)
-    ! From 1; but mpi_f08 of MPICH 4.0 counts from 0, without imbrex too.
+    ! The index counts from 1; but mpi_f08 of MPICH 4.0 counts from 0, without imbrex too.
     call expect(index >= 0 .and. index <= 3, "the index of a request")
     call MPI_Waitall(8, requests, statuses, error)
     call expect(all(in == [(10 * previous + i, i = 1, 4)]), "several messages")
@@ -123,7 +123,7 @@ contains
     look_at_it = merge(0, 1, .not. c_associated(argument) .and. .not. c_associated(result))
   end function
 
-  ! With a status, and by a future.
+  ! Sends and waits with a status, and by a future.
   integer(c_int) function send_and_wait(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer, asynchronous :: value, other

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Calls of MPI in tasks: each rank receives from the rank before it, and sends to the next, which a
-! task does that has not begun when the one that receives waits, by a blocking call or by a loop on
+! Calls of MPI in tasks: each rank receives from the rank before it, and sends to the next. The
+! sending task has not begun when the receiving task waits, by a blocking call or by a loop on
 ! MPI_Test. The bodies have names of functions of C, which MPI itself calls.
 module ring_bodies
   use, intrinsic :: iso_c_binding

@@ -118,7 +118,7 @@ static void add_in_phases(void* argument) {
     CHECK(*(int*)accum_get(mine->ph) == phase * (all * (all - 1) / 2));
   }
 }
-/* Where the largest value is: 16 bytes. */
+/* The largest value and its place: 16 bytes. */
 typedef struct {
   double value;
   int where;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A tool below imbrex, linked behind it: an MPI that gives less than MPI_THREAD_MULTIPLE. Built
-// with the level that it gives, CAPPED_LEVEL. At MPI_THREAD_FUNNELED it ends the program if another
-// thread calls MPI than the one that has initialised it.
+// A tool below imbrex, linked behind it: an MPI that gives less than MPI_THREAD_MULTIPLE. The macro
+// CAPPED_LEVEL is the level that it gives. At MPI_THREAD_FUNNELED it ends the program if a thread
+// calls MPI that has not initialised it.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>

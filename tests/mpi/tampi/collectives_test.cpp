@@ -18,7 +18,7 @@ class Collective : public testing::Test {
     std::iota(places_.begin(), places_.end(), 0);
   }
 
-  // Runs `start(&request)` in a task, and `check()` in one that depends on it.
+  // Runs `start(&request)` in a task, and `check()` in a task that depends on it.
   template <class Start, class Check>
   void expect(Start start, Check check) {
     bool checked = false;

@@ -22,7 +22,7 @@ static void come_late(const int rank, const int ranks, const int round) {
   }
 }
 
-// How many numbers arrived as they should have. The sizes of blocks vary in every second round.
+// Returns how many numbers arrived right. The sizes of blocks vary in every second round.
 static int exchange(const int rank, const int ranks, const int round, int* out, int* in) {
   int right = 0;
   int counts[8], places[8];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // OpenMP in the functions that MPI calls: operations of reductions, error handlers, functions of
 // attributes and of generalised requests. Each does all that OpenMP has, from within a region and
-// from outside. With one argument, the name of a case of main(), only that one.
+// from outside. One argument, the name of a case of main(), selects that case.
 #include <mpi.h>
 #include <omp.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Uses the installed headers and the library; succeeds if a task's value arrives. With an argument
-// it prints the version, as C++ and C tell it.
+// the program prints the version, by C++ and by C.
 #include <imbrex/imbrex.h>
 #include <imbrex/imbrex.hpp>
 

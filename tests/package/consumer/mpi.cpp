@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Succeeds if a task that blocks in MPI_Recv lets the task that sends run on the same worker, so if
-// the installed imbrex::mpi is linked in the order that makes its MPI_Recv the one that is called.
+// Succeeds if a task that blocks in MPI_Recv lets the sending task run on the same worker. This
+// shows that the installed imbrex::mpi is linked in the order in which its MPI_Recv is called.
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>
 
