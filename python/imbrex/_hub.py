@@ -54,7 +54,7 @@ class Entry:
         self.message: MPI.Message | None = None
         self.keep = keep
         self.wake: Callable[[], None] | None = None
-        # Called with a late message of a probe whose caller waits no more.
+        # Called with a late message of a probe that nobody waits for any more.
         self.orphan: Callable[[Entry], None] | None = None
 
     def complete(self) -> None:

@@ -294,7 +294,7 @@ class Comm:
         await self._collective(self.comm.Igather, sendbuf, recvbuf, root)
 
     async def Gatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
-        """As Gather, with a length for each rank."""
+        """Like Gather, with a length for each rank."""
         await self._collective(self.comm.Igatherv, sendbuf, recvbuf, root)
 
     async def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
@@ -302,7 +302,7 @@ class Comm:
         await self._collective(self.comm.Iscatter, sendbuf, recvbuf, root)
 
     async def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
-        """As Scatter, with a length for each rank."""
+        """Like Scatter, with a length for each rank."""
         await self._collective(self.comm.Iscatterv, sendbuf, recvbuf, root)
 
     async def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
@@ -310,7 +310,7 @@ class Comm:
         await self._collective(self.comm.Iallgather, sendbuf, recvbuf)
 
     async def Allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
-        """As Allgather, with a length for each rank."""
+        """Like Allgather, with a length for each rank."""
         await self._collective(self.comm.Iallgatherv, sendbuf, recvbuf)
 
     async def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
@@ -318,7 +318,7 @@ class Comm:
         await self._collective(self.comm.Ialltoall, sendbuf, recvbuf)
 
     async def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
-        """As Alltoall, with a length for each rank."""
+        """Like Alltoall, with a length for each rank."""
         await self._collective(self.comm.Ialltoallv, sendbuf, recvbuf)
 
     async def Reduce(self, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM,
