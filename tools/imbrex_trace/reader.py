@@ -123,7 +123,8 @@ def missing_of(ranks):
 
 
 def check_complete(directory, ranks):
-    """Where a rank is partial, others may not have come to writing anything."""
+    """Checks that the ranks belong to one run. If the trace of a rank is partial, other ranks may
+    have written nothing."""
     sizes = sorted({rank.ranks for rank in ranks})
     if len(sizes) > 1:
         raise TraceError(f"{directory}: holds files of runs with {sizes[0]} and {sizes[-1]} "
@@ -132,7 +133,7 @@ def check_complete(directory, ranks):
     missing = missing_of(ranks)
     if missing and not any(rank.is_partial for rank in ranks):
         raise TraceError(f"{directory}: of {sizes[0]} ranks, no file of rank "
-                         f"{', '.join(missing)}: did the run end by MPI_Finalize everywhere?")
+                         f"{', '.join(missing)}: did every rank call MPI_Finalize?")
     beyond = sorted(rank for rank in present if rank >= sizes[0])
     if beyond:
         raise TraceError(f"{directory}: rank {beyond[0]} in a run of {sizes[0]} ranks")
@@ -141,7 +142,7 @@ def check_complete(directory, ranks):
 def read_rank(path, number):
     head = read_head(path)
     if head["rank"] != number:
-        raise TraceError(f"{path}: is of rank {head['rank']}")
+        raise TraceError(f"{path}: the file says rank {head['rank']}, unlike its name")
     events = path.with_suffix(".events")
     names = [Name(entry["name"], entry["where"]) for entry in head["names"]]
     records = read_records(events, head)
@@ -205,8 +206,10 @@ def read_records(path, head):
         if kind not in kinds:
             raise TraceError(f"{path}: record {position}: unknown kind {kind}")
         if worker >= head["workers"] and worker != NO_WORKER:
-            raise TraceError(f"{path}: record {position}: worker {worker} of {head['workers']}")
+            raise TraceError(f"{path}: record {position}: worker {worker}, but the rank has "
+                             f"{head['workers']}, numbered from 0")
         if kind in NAMED and a >= len(head["names"]):
-            raise TraceError(f"{path}: record {position}: name {a} of {len(head['names'])}")
+            raise TraceError(f"{path}: record {position}: name {a}, but the file has "
+                             f"{len(head['names'])}, numbered from 0")
     records.sort(key=lambda record: record[0])  # stable: a worker's own order stays
     return records

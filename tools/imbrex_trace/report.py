@@ -197,9 +197,9 @@ def time_table(report):
         rows.append(("all", *shares(everything), hidden.text()))
     return Table("Time of the workers",
                  ("rank", "in tasks", "%", "idle", "%", "overhead", "%", "hidden %"), rows,
-                 note="idle: nothing is ready; overhead: the rest; hidden: of the time with "
-                      "messages or collectives on their way to the rank, what its workers were "
-                      "not idle")
+                 note="idle: no task is ready; overhead: the rest of the time; hidden: share of "
+                      "the time with messages or collectives in flight to the rank in which its "
+                      "workers were not idle")
 
 
 def shares(time):
@@ -259,8 +259,9 @@ def name_table(report):
         rows.append((f"({number_of(len(rest), 'more name')})", str(sum(row.count for row in rest)),
                      "-", duration(time), percent(time, total), ""))
     return Table("Time by task name", ("task", "count", "mean", "total", "%", "from"), rows,
-                 left=(0, 5), note="%: of the time of all workers in tasks; count: begun in the "
-                                   "time that is shown; from: where tasks are made")
+                 left=(0, 5), note="%: share of the time of all workers in tasks; count: tasks "
+                                   "that began in the shown time; from: the line that creates "
+                                   "the tasks")
 
 
 def path_table(report):
@@ -283,12 +284,12 @@ def path_table(report):
     return Table(f"Critical path: {duration(total)}, through {ranks} of "
                  f"{number_of(len(report.histories), 'rank')}", ("what", "steps", "time", "%"),
                  rows,
-                 note="from the end of the run back: each step is what the next one waited for "
-                      "last")
+                 note="each step is the last one for which its successor waited, from the end of "
+                      "the run back")
 
 
 def parts_of(report, step):
-    """(text, ns) for what a step on the path consists of."""
+    """Yields (text, ns) for each part of a step on the path."""
     if step.why is blame.Why.TASK:
         yield blame.name_of_task(report.run, step.rank, step.task), step.end - step.start
         return
@@ -298,11 +299,11 @@ def parts_of(report, step):
             yield what, part
 
 
-WAITS = {  # what it is called while a worker is idle, and while none is
-    blame.Why.MESSAGE: ("(messages on their way)", "(messages on their way, no worker idle)"),
+WAITS = {  # names of a wait while a worker is idle, and while none is
+    blame.Why.MESSAGE: ("(messages in flight)", "(messages in flight, no worker idle)"),
     blame.Why.READY: ("(ready, and a worker was idle)", "(ready, but no worker was free)"),
-    blame.Why.WAIT: ("(waits for what the trace does not name)",
-                     "(waits for what the trace does not name, no worker idle)")}
+    blame.Why.WAIT: ("(waits for an event that the trace does not name)",
+                     "(waits for an event that the trace does not name, no worker idle)")}
 
 
 def busy_table(report):
@@ -317,12 +318,12 @@ def busy_table(report):
              duration(other[what]), percent(time, total)) for what, time in every.most_common(10)]
     return Table("What the workers ran while the critical path waited",
                  ("task", "no worker free", "message or event", "%"), rows,
-                 note="no worker free: the next task on the path was ready; message or event: it "
-                      "was not, but no worker was idle either")
+                 note="no worker free: the next task on the path was ready; message or event: the "
+                      "next task was not ready, and no worker was idle")
 
 
 def peer_table(report):
-    """One row for each rank that waits."""
+    """Returns a table with one row for each rank that waits."""
     ranks = sorted(report.run.histories)
     losses = report.losses
     peers = [peer for peer in ranks if any(losses.by_peer[rank, peer] for rank in ranks)]
@@ -331,7 +332,7 @@ def peer_table(report):
     return Table("Idle time by the rank that was waited for",
                  ("rank", *(f"rank {peer}" for peer in peers), "itself", "unknown"), rows,
                  note="idle time of a rank's workers by the rank whose message ended it; itself: "
-                      "it ended by a task of the same rank")
+                      "a task of the same rank ended it")
 
 
 def worst_table(report):
@@ -343,8 +344,8 @@ def worst_table(report):
                      where_of(report, rank, task)))
     return Table("The tasks that delayed others most",
                  ("task", "rank", "id", "ran", "others idle", "from"), rows, left=(0, 5),
-                 note="others idle: workers of any rank had nothing to run until it had run, or "
-                      "until what it kept waiting had")
+                 note="others idle: time in which workers of any rank had nothing to run until "
+                      "this task, or a task that waited for it, had run")
 
 
 def data_table(every, most=10):
@@ -355,11 +356,11 @@ def data_table(every, most=10):
         rows.append((name, str(one.copies), str(one.relayed), words.size(one.bytes),
                      duration(times[len(times) // 2]) if times else "-",
                      duration(times[-1]) if times else "-"))
-    return Table(f"Data that travelled: {len(every)} copies, "
+    return Table(f"Data sent between ranks: {len(every)} copies, "
                  f"{sum(hop.is_relayed for hop in every)} of them passed on by relays",
                  ("datum", "copies", "by relays", "bytes", "median", "longest"), rows,
-                 note="those of most bytes; the time is from the announcement of a copy by its "
-                      "source or relay until it is there and its reader is inserted")
+                 note="the data of most bytes; the time runs from the announcement of a copy by "
+                      "its source or relay until it has arrived and its reader is inserted")
 
 
 def matrix_table(report, what, value, shown):

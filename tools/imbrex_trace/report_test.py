@@ -140,7 +140,7 @@ class Tables(ReportTest):
         rows = {row[0]: row[1:] for row in self.table("Critical path", text)}
         self.assertEqual(rows["long"], ["1", "4 ms", "44"])
         self.assertEqual(rows["send"], ["1", "500 us", "5.6"])
-        self.assertEqual(rows["(messages on their way)"], ["1", "1.5 ms", "17"])
+        self.assertEqual(rows["(messages in flight)"], ["1", "1.5 ms", "17"])
         self.assertEqual(rows["receive"], ["1", "1 ms", "11"])
         self.assertEqual(rows["after"], ["1", "2 ms", "22"])
 
@@ -309,7 +309,7 @@ class Verdict(ReportTest):
         zero.write(), one.write()
         said, text = self.verdict()
         self.assertNotIn("nothing else to run", said)
-        self.assertIn("(messages on their way, no worker idle)", text)
+        self.assertIn("(messages in flight, no worker idle)", text)
 
     def test_a_collective(self):
         for number in (0, 1):
@@ -469,8 +469,8 @@ class Parts(ReportTest):
 
     def test_most_of_a_run_that_is_left_out_is_told(self):
         text = self.phases((50, 80))
-        self.assertIn("70 % of the run lay before the first task and after the last one; what "
-                      "follows is about the 30 ms between.", " ".join(text.split()))
+        self.assertIn("70 % of the run lay before the first task and after the last one; the "
+                      "report covers the 30 ms between.", " ".join(text.split()))
 
     def test_the_title_says_what_run_it_is(self):
         self.two_ranks()
@@ -512,14 +512,14 @@ class DataWithOwners(ReportTest):
 
     def test_the_report_says_what_travelled_and_how_often_a_relay_sent_it(self):
         self.three_ranks()
-        self.assertEqual(self.table("Data that travelled: 3 copies, 1 of them passed on by relays"),
+        self.assertEqual(self.table("Data sent between ranks: 3 copies, 1 of them passed on by"),
                          [["datum", "copies", "by relays", "bytes", "median", "longest"],
                           ["tile", "2", "1", "2 kB", "4 ms", "4 ms"],
                           ["row", "1", "0", "10 B", "-", "-"]])
 
     def test_a_run_without_such_data_says_nothing_of_them(self):
         self.two_ranks()
-        self.assertNotIn("Data that travelled", self.report("--write", "none"))
+        self.assertNotIn("Data sent between ranks", self.report("--write", "none"))
 
 
 class Incomplete(ReportTest):

@@ -435,13 +435,13 @@ class Refusals(TraceTest):
         rank = self.written()
         rank.idle(3, 4, 1)
         rank.write()
-        self.check("record 3: worker 1 of 1")
+        self.check("record 3: worker 1, but the rank has 1")
 
     def test_a_name_out_of_range(self):
         rank = self.written()
         rank.begin(3, 0, 2, 2)
         rank.write()
-        self.check("record 3: name 2 of 2")
+        self.check("record 3: name 2, but the file has 2")
 
     def test_an_output_directory_that_is_not_there(self):
         self.written().write()

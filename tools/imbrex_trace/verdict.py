@@ -135,7 +135,7 @@ def outside(facts):
     left_out = report.before + report.after
     if report.cropped_to_tasks and left_out >= ALONE * (left_out + report.span):
         yield [f"{share(left_out / (left_out + report.span))} of the run lay before the first task "
-               f"and after the last one; what follows is about the {words.duration(report.span)} "
+               f"and after the last one; the report covers the {words.duration(report.span)} "
                "between."]
 
 
@@ -175,7 +175,7 @@ def remedy(facts, what, waited):
         return ["as workers were idle at other times, give ", name(first),
                 ", which waited, a higher priority, or divide ", name(what), "."]
     if what == MAIN:
-        return ["make tasks of what ", name(MAIN), f" does, or use more {facts.more}."]
+        return ["turn the work of ", name(MAIN), f" into tasks, or use more {facts.more}."]
     return [f"more {facts.more} or less work in ", name(what), " would shorten the run."]
 
 
