@@ -16,18 +16,18 @@ usage: {name} [OPTION...] [options and files of the compiler...]
 Compiles and links programs in {language} with imbrex, as the MPI's own wrapper does with MPI.
 
 options of {name}:
-  --help         show this, and end
+  --help         print this text and exit
   --show         print the command instead of running it
-  --no-mpi       for programs without MPI
-  --mpi=NAME     openmpi, mpich or abi, where imbrex was installed for several MPIs
-  --tsan         the variant of the libraries for ThreadSanitizer
+  --no-mpi       link a program without MPI
+  --mpi=NAME     use this MPI (openmpi, mpich or abi), if imbrex was installed for several
+  --tsan         link the variant of the libraries for ThreadSanitizer
 {more}
 All other words go to {compiler}, whose --help shows its options.
 """
 HELP_FORTRAN = """\
-  --modules=DIR  compile the modules `imbrex` and `imbrex_mpi` into DIR, if they are not there, and
-                 use them; default: a folder of the user's cache. Without files to compile that is
-                 all.
+  --modules=DIR  compile the modules `imbrex` and `imbrex_mpi` into DIR, unless DIR has them, and
+                 use them (default: a folder of the user's cache). Without files to compile,
+                 imbrex-fort only compiles the modules.
 """
 
 

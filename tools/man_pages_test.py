@@ -36,7 +36,7 @@ class ManPages(unittest.TestCase):
                 for paragraph in man_pages.parts_of(said)[1]:
                     last = paragraph.split()[-3:]
                     self.assertIn(" ".join(last).replace("'", "\\(aq").replace("`", "\\(ga"), text)
-        self.assertIn("IMBREX_POLICY: which ready task runs first", self.plain("imbrex"))
+        self.assertIn("IMBREX_POLICY, which selects the ready task", self.plain("imbrex"))
         self.assertIn("imbrex 1.2.3", self.plain("netlab"))
 
     @unittest.skipUnless(shutil.which("groff"), "no groff")
