@@ -5,6 +5,7 @@
 import math
 import statistics
 
+import europar20_model as trees
 import page
 from page import number, of, runs_text, table, values
 
@@ -158,7 +159,30 @@ def broadcast(results, _):
                          if at.get("imbrex") and copy else "-"))
     return ("Milliseconds from the root's start to the last arrival, over links of 100 Mbit/s. The "
             "last column is imbrex's time divided by the time of one copy to one rank.\n\n" +
-            table(("bytes", "ranks", *systems, "imbrex to one copy"), rows))
+            table(("bytes", "ranks", *systems, "imbrex to one copy"), rows) + "\n" +
+            broadcast_model(results))
+
+
+def broadcast_model(results):
+    """Figure 2 at its size, and the model beside what was measured."""
+    rows = []
+    for ranks in (4, 8):
+        for tree, system in (("star", "star"), ("binomial", "binomial"), ("chain", "imbrex")):
+            line = one(results, "broadcast", system=system, ranks=ranks, bytes=8 << 20)
+            if line:
+                modelled = trees.broadcast_s(tree, ranks - 1, 8 << 20, 100e6)
+                rows.append((ranks, tree, number(line["seconds"], 2), number(modelled, 2)))
+    text = ("A formula of `bench/papers/europar20_model.py` beside the measurements, for 8 MiB "
+            "(the chain is that of imbrex):\n\n" +
+            table(("ranks", "tree", "measured, s", "formula, s"), rows))
+    nodes = (2, 10, 20, 40, 60, 80, 100)
+    rows = [(count, *(number(1e3 * trees.broadcast_s(tree, count - 1, 8e6, 32e9), 1)
+                      for tree in trees.TREES)) for count in nodes]
+    return text + ("\nThat formula at the size of Figure 2: milliseconds of 8 MB to so many "
+                   "nodes with links of 32 Gbit/s. The paper (figure only) finds that a loop of "
+                   "sends is linear in the number of nodes, and that its broadcast and `MPI_Bcast` "
+                   "are logarithmic and equally fast:\n\n" +
+                   table(("nodes", *(f"{tree}, ms" for tree in trees.TREES)), rows))
 
 
 def repetitions_text(lines):

@@ -79,8 +79,10 @@ def speed_up(line, other):
 
 
 def baseline(at):
-    """The faster blocking one."""
-    found = [at[name] for name in BASELINES if name in at]
+    """The faster blocking one. `library` of a word count that computes is none: a thread maps its
+    chunks as one, and so sends a word once, where the others send it once a chunk."""
+    found = [at[name] for name in BASELINES if name in at and not (
+        name == "library" and "words" in at[name])]
     return min(found, key=lambda line: line["seconds"]) if found else None
 
 
@@ -324,8 +326,9 @@ def alltoall(results, _):
 
 
 def real(results, _):
-    return ("The kernels compute, on 2 ranks with links of 1 Gbit/s. These runs have no "
-            "goals.\n\n" +
+    return ("The kernels compute, on 2 ranks with links of 1 Gbit/s. These runs have no goals. "
+            "`library` of the word count is another algorithm, and so no baseline: a thread maps "
+            "its chunks as one, so it sends a word once and not once a chunk.\n\n" +
             collective_table(results, "real"))
 
 
@@ -414,6 +417,25 @@ def polls_to_callbacks(results):
     return table(("program", "ranks", "polls to callbacks, number", "time"), rows) if rows else ""
 
 
+def polls_to_events(results):
+    """The paper calls back once for an event; here an event is the end of a wait of a task."""
+    rows = []
+    for setting in settings(of(results, "solvers")):
+        line = systems(results, "solvers", setting).get("poll", {})
+        if line.get("suspensions") and line.get("timed_polls"):
+            rows.append((TITLES[setting[0]], setting[1], number(line["timed_polls"], 0),
+                         number(line["suspensions"], 0),
+                         number(line["timed_polls"] / line["suspensions"], 0)))
+    if not rows:
+        return ""
+    return ("`callback` polls as often as `poll`, and so the first ratio is near 1: this MPI moves "
+            "messages only inside a call, so an idle worker polls in both modes, and each poll "
+            "runs the hook that is counted as a callback. The paper's network has threads of its "
+            "own, and calls back once for an event. The number that corresponds to the paper's is "
+            "that of polls for each wait of a task that ended:\n\n" +
+            table(("program", "ranks", "polls under `poll`", "waits that ended", "ratio"), rows))
+
+
 def polls(results, published):
     rows = []
     for setting in settings(of(results, "solvers")):
@@ -428,7 +450,7 @@ def polls(results, published):
             "as TAMPI does them.\n\n")
     text += table(("program", "ranks", "variant", "polls", "ms", "callbacks", "ms", "found",
                    "tests", "suspensions"), rows)
-    text += "\n" + polls_to_callbacks(results)
+    text += "\n" + polls_to_callbacks(results) + "\n" + polls_to_events(results)
     times = published["polling_time_to_callbacks"]
     return text + (f"\nIn the paper all polls take {times['hpcg']} (HPCG) and {times['minife']} "
                    "(miniFE) times as long as all callbacks, and there are about "

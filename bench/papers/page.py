@@ -42,6 +42,24 @@ def number(value, digits=2):
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
+def origin(results):
+    """Where and when: of lines that have a day of their own."""
+    found = [line for line in results["results"] if "date" in line]
+    days = values(found, "date") or [results["date"]]
+    commits = sorted({line["commit"] for line in found if line.get("commit")})
+    text = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    return (f"the results of {text} on {results['machine']}" +
+            (f" (commit {', '.join(commits)})" if commits else ""))
+
+
+def ratio_text(value, other):
+    """Per cent by which `value` differs from `other`."""
+    if value is None or not other:
+        return "-"
+    percent = round(100 * (value / other - 1))
+    return f"{percent:+d} %" if percent else "0 %"
+
+
 def runs_text(line):
     """Least and most of the repetitions; a single one has no range."""
     if line.get("repetitions", 1) < 2:

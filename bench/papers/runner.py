@@ -5,7 +5,9 @@ page. A runner measures its parts and adds lines to the results; its page reads 
 import datetime
 import json
 import pathlib
+import subprocess
 import sys
+import tempfile
 
 import page
 import records
@@ -20,6 +22,8 @@ def options(doc, paper, parts, repetitions):
     parser.add_argument("--parts", nargs="*", choices=parts, default=parts, metavar="PART",
                         help="parts to measure, of " + ", ".join(parts) + " (default: all); no "
                              "PART: write the page only")
+    parser.add_argument("--missing", action="store_true",
+                        help="only what the results lack (not every part of every paper)")
     parser.add_argument("--results", type=pathlib.Path, default=HERE / f"{paper}_results.json",
                         help="the file of all results (default: beside this program)")
     parser.add_argument("--page", type=pathlib.Path,
@@ -32,6 +36,37 @@ def replace(results, key, line):
     """`line` instead of what was measured of `key` before."""
     results[:] = [old for old in results if any(old.get(n) != v for n, v in key.items())]
     results.append({**line, **key})
+
+
+def lacks(arguments, results, key):
+    """Whether it is to be measured."""
+    return not arguments.missing or not any(
+        all(line.get(n) == v for n, v in key.items()) for line in results)
+
+
+def keep(arguments, results, key, line):
+    """replace(), with the day and the commit, and the file is saved at once: a run that is ended
+    goes on from there with --missing."""
+    today = datetime.date.today().isoformat()
+    replace(results, key, {**line, "date": today, "commit": commit()})
+    save(arguments.results, {"machine": page.machine(), "date": today}, results)
+
+
+def commit():
+    done = subprocess.run(["git", "-C", str(records.SOURCE), "rev-parse", "--short", "HEAD"],
+                          capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def simulate(build, *words):
+    """The records of `imbrex simulate` with these words, one for each policy and point."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "simulated.json"
+        command = [build / "bin" / "imbrex", "simulate", *words, "--json", path]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise records.Failed(f"imbrex simulate: {done.stderr.strip()[-400:]}")
+        return json.loads(path.read_text())
 
 
 def save(path, head, results):

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of bench/papers/iwomp21: what was counted and simulated beside what Pereira et al.
+(IWOMP 2021) publish, in Markdown, and its picture."""
+
+import page
+from page import number, of, ratio_text, table, values
+
+POLICIES = ("fifo", "ma1", "ma2", "sa", "fa")
+SPREADS = ("16-48", "32-24", "64-12", "128-6")
+
+
+def one(results, part, **wanted):
+    found = of(results, part, **wanted)
+    return found[0] if found else None
+
+
+def found_in(results, part):
+    """The policies of this part, in their order."""
+    return [name for name in POLICIES if of(results, part, policy=name)]
+
+
+# ---- the parts ---------------------------------------------------------------------------------
+
+
+def same(value, other):
+    return "yes" if value == other else "NO"
+
+
+def counts(results, published):
+    rows = []
+    paper = published["table2"]["communication"]
+    for spread in SPREADS:
+        line = one(results, "counts", n=131072, ranks=int(spread.split("-")[0]))
+        if line:
+            rows.append((spread, number(line["communication"], 0), number(paper[spread], 0),
+                         same(line["communication"], paper[spread])))
+    text = ("`tiled cholesky --count-only` creates the tasks of every rank without a matrix. "
+            "Communication tasks of Table 2, n = 131,072 in tiles of 512, by ranks and threads of "
+            "each:\n\n")
+    text += table(("ranks-threads", "imbrex", "paper", "equal"), rows)
+    rows, paper = [], published["table4"]
+    for place, (ranks, n) in enumerate(zip(paper["ranks"], paper["n"])):
+        line = one(results, "counts", n=n, ranks=ranks)
+        if line:
+            both = ("computation", "communication")
+            rows.append((ranks, number(n, 0), *(number(line[name], 0) for name in both),
+                         *(number(paper[name][place], 0) for name in both),
+                         same([line[name] for name in both],
+                              [paper[name][place] for name in both])))
+    return text + "\nTasks of Table 4:\n\n" + table(
+        ("ranks", "n", "computation", "communication", "paper: computation", "communication",
+         "equal"), rows)
+
+
+def weak(results, published):
+    paper, policies = published["table3"], found_in(results, "weak")
+    alone = {name: one(results, "weak", ranks=1, policy=name) for name in policies}
+    rows, shares = [], []
+    for place, ranks in enumerate(paper["ranks"]):
+        at = {name: one(results, "weak", ranks=ranks, policy=name) for name in policies}
+        if not any(at.values()):
+            continue
+        cells = []
+        for name in policies:
+            seconds = at[name] and at[name]["seconds"]
+            known = paper[name][place] if name in paper else None
+            cells += [number(seconds), number(known) if known else "figure only"]
+            if name in paper:
+                cells.append(ratio_text(seconds, known))
+        rows.append((ranks, *cells))
+        shares.append((ranks, *(
+            text for name in policies for text in (
+                share(alone[name] and alone[name]["seconds"], at[name] and at[name]["seconds"]),
+                share(paper[name][0], paper[name][place]) if name in paper else "figure only"))))
+    head = ["ranks"]
+    for name in policies:
+        head += [f"`{name}`, s", "paper"] + (["off by"] if name in paper else [])
+    text = ("Simulated: `imbrex simulate cholesky` with 24 workers a rank, two ranks a node, the "
+            "network `edr`, tiles of 512, and the largest n of whole tiles. One constant is "
+            "fitted, to `fifo` on one rank: a gemm takes 6.24 ms. The paper has no number for MA-1 "
+            "and MA-2, and finds that they do not improve on FIFO.\n\n" + table(head, rows))
+    text += ("\nEfficiency of Figure 5, the time on one rank divided by that on as many as the row "
+             "says, each for its policy:\n\n")
+    return text + table(("ranks", *(cell for name in policies for cell in (f"`{name}`", "paper"))),
+                        shares) + "\n" + gap_of_weak(results, published)
+
+
+def share(alone, seconds):
+    return f"{100 * alone / seconds:.0f} %" if alone and seconds else "-"
+
+
+def gap_of_weak(results, published):
+    """A sentence for each policy whose last point is far from the paper's."""
+    paper, text = published["table3"], ""
+    for name, why in (
+            ("fifo", "the order of tasks is that of their creation in both, and what differs is "
+             "the network and the runtime"),
+            ("sa", "the simulator has no memory bandwidth, and communication costs the workers "
+             "nothing but the overheads"),
+            ("fa", "`fa` of imbrex remembers the last 65,536 tasks of a rank that have not begun, "
+             "and a rank creates 118,000 here before the first send teaches it which tasks send. "
+             "That cause is likely; no experiment has isolated it")):
+        line = one(results, "weak", ranks=paper["ranks"][-1], policy=name)
+        if line:
+            off = ratio_text(line["seconds"], paper[name][-1])
+            text += f"- `{name}` on {paper['ranks'][-1]} ranks, {off}: {why}.\n"
+    return text
+
+
+def spread(results, published):
+    policies, rows = found_in(results, "spread"), []
+    paper = published["figure4"]
+    for name in SPREADS:
+        for policy in policies:
+            line = one(results, "spread", spread=name, policy=policy)
+            if line is None:
+                continue
+            known = paper.get(name, {}).get(policy)
+            rows.append((name, f"`{policy}`", *(
+                number(value, 1) for value in (
+                    line["seconds"], line["seconds"] * line["in_task"],
+                    line["seconds"] * line["idle"], line["seconds"] * line["overhead"])),
+                number(known["seconds"], 1) if known else "figure only",
+                number(known["idle_s"], 1) if known else "figure only"))
+    text = ("Simulated, n = 131,072 in tiles of 512 on 16 nodes. Times are seconds of a worker: in "
+            "tasks, idle, and overhead. In the paper idle time has the progress of communication "
+            "in it.\n\n")
+    text += table(("ranks-threads", "policy", "time", "in tasks", "idle", "overhead",
+                   "paper: time", "paper: idle"), rows)
+    return text + "\n" + best_spread(results) + fa_to_sa(results, paper)
+
+
+def best_spread(results):
+    """Which spread is the fastest under each policy, and what locality would have to be worth."""
+    text = ("The paper's fastest spread is 32-24, and it names the locality of memory as the "
+            "reason. The simulator knows no locality: a kernel takes one time everywhere. ")
+    for policy in ("fifo", "sa"):
+        at = {name: line["seconds"] for name in SPREADS
+              for line in of(results, "spread", spread=name, policy=policy)}
+        if len(at) < 2 or "32-24" not in at:
+            continue
+        best = min(at, key=at.get)
+        text += f"Without locality `{policy}` is fastest at {best}"
+        if best == "32-24":
+            text += ". "
+        else:
+            text += (f", by {100 * (1 - at[best] / at['32-24']):.0f} % to 32-24: to make 32-24 the "
+                     f"fastest, its kernels would have to be faster by about that much, which is "
+                     "an assumption. ")
+    return text.rstrip() + "\n"
+
+
+def fa_to_sa(results, paper):
+    rows = []
+    for name in SPREADS:
+        fa, sa = (one(results, "spread", spread=name, policy=policy) for policy in ("fa", "sa"))
+        if fa and sa:
+            rows.append((name, number(fa["seconds"] / sa["seconds"])))
+    if not rows:
+        return ""
+    return (f"\nTime under `fa` to that under `sa` (the paper: at most "
+            f"{1 + paper['fa_to_sa_at_most_percent'] / 100:.2f}, at "
+            f"{paper['fa_to_sa_at_most_at']}):\n\n" + table(("ranks-threads", "simulated"), rows))
+
+
+def idle(results, published):
+    paper, rows = published["figures1and2"], []
+    for grid in values(of(results, "idle"), "grid"):
+        for policy in found_in(results, "idle"):
+            line = one(results, "idle", grid=grid, policy=policy)
+            rows.append((grid, f"`{policy}`", number(1e3 * line["seconds"], 2),
+                         f"{100 * line['idle']:.0f} %"))
+    return ("Simulated: 4 x 4 tiles on 2 ranks of 2 workers, and all kernels take 1 ms. The idle "
+            "time is that of both ranks. The paper draws a part of this graph, for one "
+            "distribution of tiles that the text does not tell, and has process 0 idle for "
+            f"{paper['fifo']} % under FIFO and for {paper['sends_first']} % if sends go first. With 20 "
+            "tasks of computation there is little to choose, so the two are not comparable.\n\n" +
+            table(("grid of ranks", "policy", "ms", "idle, both ranks"), rows))
+
+
+def instructions(results, published):
+    paper, rows = published["instructions"], []
+    for what, text in (("launch", "on launch"), ("first_suspension", "on the first suspension"),
+                       ("later_suspension", "on each later suspension")):
+        line = one(results, "instructions", what=what)
+        if line:
+            rows.append((text, number(line["instructions"], 0), number(paper[what], 0)))
+    return ("`bench/instructions` counts under callgrind what the ability to suspend costs a task. "
+            "The paper's numbers are approximate.\n\n" +
+            table(("instructions", "imbrex", "paper"), rows))
+
+
+PARTS = {"counts": ("Numbers of tasks (Tables 2 and 4)", counts),
+         "weak": ("Weak scaling (Table 3 and Figure 5)", weak),
+         "spread": ("Ranks against threads (Figure 4)", spread),
+         "idle": ("Idle time of a small graph (Figures 1 and 2)", idle),
+         "instructions": ("Instructions of a context (section 4.1)", instructions)}
+
+
+# ---- the picture -------------------------------------------------------------------------------
+
+
+def draw_weak(axis, results, published):
+    paper = published["table3"]
+    for index, name in enumerate(found_in(results, "weak")):
+        lines = sorted(of(results, "weak", policy=name), key=lambda line: line["ranks"])
+        axis.plot([line["ranks"] for line in lines], [line["seconds"] for line in lines],
+                  marker="o", color=f"C{index}", label=f"{name}, simulated")
+        if name in paper:
+            axis.plot(paper["ranks"], paper[name], color=f"C{index}", linestyle=":",
+                      label=f"{name}, paper")
+    axis.set_xscale("log", base=2)
+    axis.set_xlabel("ranks of 24 workers")
+    axis.set_ylabel("s")
+    axis.set_ylim(bottom=0)
+    axis.set_title("weak scaling (Table 3)")
+    if axis.lines:
+        axis.legend(fontsize="x-small")
+
+
+def draw_spread(axis, results, name):
+    """Bars as in Figure 4, for one policy."""
+    lines = [line for spread in SPREADS for line in of(results, "spread", spread=spread,
+                                                       policy=name)]
+    left = [0.0] * len(lines)
+    for part in ("in_task", "idle", "overhead"):
+        heights = [line["seconds"] * line[part] for line in lines]
+        axis.bar([line["spread"] for line in lines], heights, bottom=left, label=part)
+        left = [a + b for a, b in zip(left, heights)]
+    axis.set_ylabel("s")
+    axis.set_title(f"ranks-threads, {name} (Figure 4)")
+    if lines:
+        axis.legend(fontsize="small")
+
+
+def write(path, results, published):
+    text = ["This page compares imbrex with the results of " + published["source"] + ": policies "
+            "that run sends first, in a Cholesky factorisation over 1 to 32 ranks. "
+            f"`bench/papers/iwomp21` wrote it from {page.origin(results)}.", "", "```sh",
+            "bench/papers/iwomp21", "```", "", f"![picture]({page.picture_of(path).name})", ""]
+    limits = ["## Limits", "",
+              f"The paper's machine: {published['machine']}. Nobody here has such a machine, so "
+              "times on it are simulated, with the code of the library's policies "
+              "([how](../design/simulator.md), [beside measurements]"
+              "(../design/simulator-validation.md)). [Policies](../user/policies.md#measured) has "
+              "what was measured on 4 ranks. MA-3 is not in the paper's measurements.\n"]
+
+    def picture(axes):
+        draw_weak(axes[0][0], results, published)
+        for axis, name in zip((axes[0][1], *axes[1]), ("fifo", "sa", "fa")):
+            draw_spread(axis, results, name)
+
+    page.write(path, "Sends first: simulated, counted and published",
+               text + page.describe(PARTS, results, published) + limits, picture)

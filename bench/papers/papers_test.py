@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Methodology: what all runners of bench/papers share, the pages of iwomp21 and capra from results
+that are made here, the model of loops against a sum by hand, bench/papers/all with programs that
+are scripts, and docs/papers/README.md against its own rows."""
+import argparse
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import json
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import capra_model  # noqa: E402
+import capra_page  # noqa: E402
+import iwomp21_page  # noqa: E402
+import page  # noqa: E402
+import records  # noqa: E402
+import runner  # noqa: E402
+
+
+def program(name):
+    """A program of this folder, which has no suffix."""
+    loader = importlib.machinery.SourceFileLoader(name, str(HERE / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def published(paper):
+    return json.loads((HERE / f"published_{paper}.json").read_text())
+
+
+class RunnerTest(unittest.TestCase):
+    def test_a_run_that_was_ended_goes_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = argparse.Namespace(missing=True,
+                                           results=pathlib.Path(folder) / "results.json")
+            results, key = [], {"part": "weak", "ranks": 2}
+            self.assertTrue(runner.lacks(arguments, results, key))
+            runner.keep(arguments, results, key, {"seconds": 1.5})
+            self.assertFalse(runner.lacks(arguments, results, key))
+            self.assertTrue(runner.lacks(arguments, results, {**key, "ranks": 4}))
+            kept = json.loads(arguments.results.read_text())["results"]
+            self.assertEqual(kept, results)
+            self.assertEqual(kept[0]["seconds"], 1.5)
+            self.assertRegex(kept[0]["date"], r"^\d{4}-\d\d-\d\d$")
+            arguments.missing = False
+            self.assertTrue(runner.lacks(arguments, results, key))
+
+
+class TextTest(unittest.TestCase):
+    def test_a_single_run_has_no_range(self):
+        line = {"repetitions": 1, "least_s": 1.0, "most_s": 1.0}
+        self.assertEqual(page.runs_text(line), "one run")
+        self.assertEqual(page.runs_text({**line, "repetitions": 3, "most_s": 2}),
+                         "1.000 to 2.000")
+
+    def test_differences(self):
+        self.assertEqual(page.ratio_text(1.51, 1), "+51 %")
+        self.assertEqual(page.ratio_text(0.999, 1), "0 %")
+        self.assertEqual(page.ratio_text(None, 1), "-")
+
+    def test_days_and_commits(self):
+        lines = [{"date": "2026-01-02", "commit": "b"}, {"date": "2026-01-01"}, {}]
+        self.assertEqual(page.origin({"results": lines, "machine": "one", "date": "2025-01-01"}),
+                         "the results of 2026-01-01 to 2026-01-02 on one (commit b)")
+        self.assertEqual(page.origin({"results": [{}], "machine": "one", "date": "2025-01-01"}),
+                         "the results of 2025-01-01 on one")
+
+
+class SendsFirstTest(unittest.TestCase):
+    def test_every_published_number_of_the_weak_scaling_has_its_place(self):
+        lines = [{"part": "weak", "ranks": ranks, "policy": policy, "seconds": 2.0 * ranks}
+                 for ranks in (1, 32) for policy in ("fifo", "ma1", "fa")]
+        text = iwomp21_page.weak({"results": lines}, published("iwomp21"))
+        self.assertIn("| 32 | 64.00 | 33.36 | +92 % | 64.00 | figure only | 64.00 | 27.89 | +129 % "
+                      "|", text)
+        self.assertIn("| 32 | 3 % | 67 % | 3 % | figure only | 3 % | 81 % |", text)
+        self.assertIn("- `fa` on 32 ranks, +129 %:", text)
+
+    def test_counts_that_differ_are_named(self):
+        lines = [{"part": "counts", "n": 131072, "ranks": ranks, "computation": 2829056,
+                  "communication": count} for ranks, count in ((16, 388624), (32, 1))]
+        text = iwomp21_page.counts({"results": lines}, published("iwomp21"))
+        self.assertIn("| 16-48 | 388,624 | 388,624 | yes |", text)
+        self.assertIn("| 32-24 | 1 | 640,632 | NO |", text)
+
+    def test_the_text_has_numbers_for_one_spread_alone(self):
+        lines = [{"part": "spread", "spread": name, "policy": "fifo", "seconds": seconds,
+                  "in_task": 0.5, "idle": 0.4, "overhead": 0.1}
+                 for name, seconds in (("16-48", 20.0), ("32-24", 25.0))]
+        text = iwomp21_page.spread({"results": lines}, published("iwomp21"))
+        self.assertIn("| 16-48 | `fifo` | 20.0 | 10.0 | 8.0 | 2.0 | figure only | figure only |",
+                      text)
+        self.assertIn("| 32-24 | `fifo` | 25.0 | 12.5 | 10.0 | 2.5 | 33.2 | 8.0 |", text)
+        self.assertIn("`fifo` is fastest at 16-48, by 20 % to 32-24", text)
+
+
+class LoopsTest(unittest.TestCase):
+    NETWORK = capra_model.Network(1e-6, 2e-7, 1e-9, 0)
+
+    def seconds(self, network, **more):
+        return capra_model.loops_s(network, **{
+            "ranks": 4, "workers": 2, "cells": 4000, "ghost": 100, "steps": 10, "cell_s": 1e-8,
+            "fork_join_s": 1e-6, **more})
+
+    def test_by_hand(self):
+        # A step: 800 cells of the core and 200 of the borders by 2 workers, two loops, a message.
+        step = 1000 * 1e-8 / 2 + 2e-6 + (2 * 1e-6 + 2 * 2e-7 + 800 * 1e-9)
+        self.assertAlmostEqual(self.seconds(self.NETWORK), 10 * step)
+
+    def test_noise_costs_more_on_more_ranks(self):
+        noisy = capra_model.Network(1e-6, 2e-7, 1e-9, 5)
+        of = {ranks: self.seconds(noisy, ranks=ranks, cells=1000 * ranks, steps=200)
+              for ranks in (2, 64)}
+        self.assertGreater(of[2], self.seconds(self.NETWORK, steps=200))
+        self.assertGreater(of[64], of[2])
+        self.assertEqual(of[64], self.seconds(noisy, ranks=64, cells=64000, steps=200))
+
+    def test_a_file_of_networks(self):
+        network = capra_model.network_of(records.SOURCE / "tools/networks/edr.network", 3)
+        self.assertAlmostEqual(network.latency_s, 0.9e-6)
+        self.assertAlmostEqual(network.byte_s, 8e-9 / 97)
+        self.assertEqual(network.noise, 3)
+
+    def test_the_page(self):
+        lines = [{"part": "scaling", "nodes": 16, "noise": noise, "loops_s": 0.002,
+                  "tasks_s": 0.0015, "steps": 200} for noise in (0, 10)]
+        text = capra_page.scaling({"results": lines}, published("capra"))
+        self.assertIn("| 16 | 2.00 | 1.50 | +25 % | 2.00 | 1.50 | +25 % |", text)
+        self.assertIn("figure only", text)
+
+
+class AllTest(unittest.TestCase):
+    def setUp(self):
+        self.all = program("all")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.calls = []
+
+    def run_all(self, *words, code=0):
+        said = io.StringIO()
+
+        def run(_, paper, part):
+            self.calls.append(f"{paper} {part}")
+            return code
+        with mock.patch.object(self.all, "run", run), contextlib.redirect_stderr(said), \
+                mock.patch.object(sys, "argv", ["all", "--build", str(self.folder), *words]):
+            return self.all.main(), said.getvalue()
+
+    def test_everything_fits_in_ninety_minutes(self):
+        self.assertLessEqual(sum(sum(parts.values()) for parts in self.all.PLAN.values()), 90)
+
+    def test_it_knows_every_part_of_every_paper(self):
+        for paper, parts in self.all.PLAN.items():
+            if (HERE / paper).exists() and list(parts) != [""]:
+                self.assertEqual(set(parts), set(program(paper).PARTS), paper)
+        papers = {path.name.removesuffix("_results.json") for path in HERE.glob("*_results.json")}
+        self.assertLessEqual(papers, set(self.all.PLAN))
+
+    def test_a_second_run_goes_on(self):
+        code, said = self.run_all("--minutes", "1")
+        self.assertEqual(code, 1)
+        self.assertIn("run it again to go on", said)
+        first = list(self.calls)
+        code, said = self.run_all()
+        self.assertEqual(code, 0)
+        self.assertEqual(self.calls, [" ".join(entry[:2]) for entry in self.all.plan()])
+        self.assertIn(f"{len(first)} of {len(self.calls)} parts are done", said)
+        self.run_all()
+        self.assertEqual(len(self.calls), len(self.all.plan()))
+        self.run_all("--again")
+        self.assertEqual(len(self.calls), 2 * len(self.all.plan()))
+
+    def test_a_part_that_failed_is_run_again(self):
+        code, said = self.run_all(code=3)
+        self.assertEqual(code, 1)
+        self.assertIn("ended with 3", said)
+        count = len(self.calls)
+        self.assertEqual(self.run_all()[0], 0)
+        self.assertEqual(len(self.calls), 2 * count)
+
+
+class OverviewTest(unittest.TestCase):
+    """docs/papers/README.md: its sums are those of its rows."""
+
+    def test_the_sums(self):
+        text = (records.SOURCE / "docs" / "papers" / "README.md").read_text()
+        table, _, rest = text.partition("\n## ")
+        rows = [[cell.strip() for cell in line.strip("|\n").split("|")]
+                for line in table.splitlines() if line.startswith("|")]
+        states = rows[0][2:]
+        sections = [[tuple(cell.strip() for cell in line.strip("|").split("|"))
+                     for line in section.splitlines()
+                     if re.match(r"\|(?! item|---)", line)] for section in rest.split("\n## ")]
+        self.assertEqual([int(row[1]) for row in rows[2:-1]], [29, 19, 36, 19, 39])
+        for row, items in zip(rows[2:], sections):
+            self.assertEqual(int(row[1]), len(items), row[0])
+            self.assertEqual([int(cell) for cell in row[2:]],
+                             [sum(item[1] == state for item in items) for state in states])
+            for item in items:
+                self.assertEqual(len(item), 3, item)
+                self.assertIn(item[1], states, item)
+                self.assertTrue(item[2], item)
+        self.assertEqual([int(cell) for cell in rows[-1][1:]],
+                         [sum(column) for column in zip(*([int(cell) for cell in row[1:]]
+                                                          for row in rows[2:-1]))])
+
+
+if __name__ == "__main__":
+    unittest.main()
