@@ -172,9 +172,10 @@ def idle(results, published):
                          f"{100 * line['idle']:.0f} %"))
     return ("Simulated: 4 x 4 tiles on 2 ranks of 2 workers, and all kernels take 1 ms. The idle "
             "time is that of both ranks. The paper draws a part of this graph, for one "
-            "distribution of tiles that the text does not tell, and has process 0 idle for "
-            f"{paper['fifo']} % under FIFO and for {paper['sends_first']} % if sends go first. With 20 "
-            "tasks of computation there is little to choose, so the two are not comparable.\n\n" +
+            "distribution of tiles that the text does not tell. There process 0 is idle for "
+            f"{paper['fifo']} % under FIFO and for {paper['sends_first']} % if sends go first. "
+            "With 20 tasks of computation there is little to choose, so the two are not "
+            "comparable.\n\n" +
             table(("grid of ranks", "policy", "ms", "idle, both ranks"), rows))
 
 
@@ -242,8 +243,9 @@ def write(path, results, published):
               f"The paper's machine: {published['machine']}. Nobody here has such a machine, so "
               "times on it are simulated, with the code of the library's policies "
               "([how](../design/simulator.md), [beside measurements]"
-              "(../design/simulator-validation.md)). [Policies](../user/policies.md#measured) has "
-              "what was measured on 4 ranks. MA-3 is not in the paper's measurements.\n"]
+              "(../design/simulator-validation.md)). [Policies]"
+              "(../user/policies.md#measured-times-under-each-policy) has what was measured on 4 "
+              "ranks. MA-3 is not in the paper's measurements.\n"]
 
     def picture(axes):
         draw_weak(axes[0][0], results, published)
