@@ -101,7 +101,7 @@ class SendsFirstTest(unittest.TestCase):
         self.assertIn("| 16-48 | `fifo` | 20.0 | 10.0 | 8.0 | 2.0 | figure only | figure only |",
                       text)
         self.assertIn("| 32-24 | `fifo` | 25.0 | 12.5 | 10.0 | 2.5 | 33.2 | 8.0 |", text)
-        self.assertIn("`fifo` is fastest at 16-48, by 20 % to 32-24", text)
+        self.assertIn("`fifo` is fastest at 16-48, with 20 % less time than at 32-24", text)
 
 
 class LoopsTest(unittest.TestCase):
