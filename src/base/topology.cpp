@@ -109,6 +109,25 @@ void Topology::sort(std::vector<int>& processors) {
   });
 }
 
+void Topology::spread(std::vector<int>& processors, const std::size_t count) {
+  if (count >= processors.size()) return;
+  // A processor's turn is the number of earlier processors of the same core.
+  std::vector<int> turns;
+  std::vector<hwloc_obj_t> cores;
+  for (const int processor : processors) {
+    cores.push_back(loaded().part(HWLOC_OBJ_CORE, processor));
+    const bool known = cores.back() != nullptr;
+    turns.push_back(known ? static_cast<int>(std::ranges::count(cores, cores.back())) - 1 : 0);
+  }
+  std::vector<std::size_t> order(processors.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](const std::size_t at) { return turns[at]; });
+  std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
+  std::vector<int> spread;
+  for (const std::size_t at : order) spread.push_back(processors[at]);
+  processors = std::move(spread);
+}
+
 std::vector<std::vector<int>> Topology::Loaded::nearest_first(
     const std::vector<int>& processors) const {
   const int count = static_cast<int>(processors.size());

@@ -38,6 +38,9 @@ class Topology {
 
   // Sorts processors so that neighbours are adjacent.
   void sort(std::vector<int>& processors);
+  // Moves `count` of the processors to the front: a second hardware thread of a core is among them
+  // only if each core has one there. Those in front keep their order, and so do the others.
+  void spread(std::vector<int>& processors, std::size_t count);
   [[nodiscard]] Neighbours neighbours(const std::vector<int>& processors);
   // The processors of the machine that hwloc describes: `processors` itself, or, if hwloc was given
   // another machine (HWLOC_SYNTHETIC, HWLOC_XMLFILE), the same number of that machine's processors,

@@ -123,6 +123,9 @@ Plan plan(const RuntimeOptions& config, base::Topology& topology) {
   it.workers = static_cast<int>(options.WORKERS != 0 ? options.WORKERS
                                 : joined             ? 1
                                                      : std::ssize(it.share.processors));
+  if (options.WORKERS != 0) {
+    topology.spread(it.share.processors, static_cast<std::size_t>(it.workers));
+  }
   it.shared = now.place.count > static_cast<int>(allowed.size());
   return it;
 }
