@@ -128,7 +128,7 @@ class Simulate(unittest.TestCase):
         self.refused("fewer than three ghost layers", "stencil1d", "--size", 100, "--ghost", 40,
                      "--cell-ns", 1)
         for text, *arguments in (
-                ("not a whole number", "--n", "1e5"), ("--n 0: 1 or more", "--n", 0),
+                ("not a whole number", "--n", "1e5"), ("--n 0: give 1 or more", "--n", 0),
                 ("--ranks 0", "--points", "ranks=0"),
                 ("--grid 3x2 is not for 4 ranks", "--ranks", 4, "--grid", "3x2"),
                 ("give ROWSxCOLUMNS", "--grid", "3by2"), ("did you mean fifo", "--policy", "ffo"),
