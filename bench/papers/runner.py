@@ -49,7 +49,9 @@ def keep(arguments, results, key, line):
     goes on from there with --missing."""
     today = datetime.date.today().isoformat()
     replace(results, key, {**line, "date": today, "commit": commit()})
-    save(arguments.results, {"machine": page.machine(), "date": today}, results)
+    path = arguments.results
+    head = json.loads(path.read_text()) if path.exists() else {}
+    save(path, {**head, "machine": page.machine(), "date": today}, results)
 
 
 def commit():
@@ -72,6 +74,7 @@ def simulate(build, *words):
 def save(path, head, results):
     """One result a line, in an order of its own: measuring again changes the lines measured."""
     lines = sorted(json.dumps(line, sort_keys=True) for line in results)
+    head = {name: value for name, value in head.items() if name != "results"}
     path.write_text(json.dumps(head)[:-1] + ', "results": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
