@@ -48,9 +48,9 @@ def receive(results, published):
                                         rows)
     return text + "\n" + cost_of_a_task(results) + (
         "In shared memory a processor moves the bytes, so there is nothing to hide but the wait: "
-        "compare each column with *both*. Here ICW is within the spread of ITCW "
-        "with both MPIs, so the paper's finding does not show in shared memory. [Over a network](../user/overlap.md) tasks "
-        "hide 95 % and more.\n")
+        "compare each column with *both*. Here ICW is within the spread of ITCW with both MPIs, so "
+        "the paper's finding does not show in shared memory. [Over a network](../user/overlap.md) "
+        "tasks hide 95 % and more.\n")
 
 
 def cost_of_a_task(results):
