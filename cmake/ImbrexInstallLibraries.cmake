@@ -33,7 +33,9 @@ endif()
 # must be there as a whole.
 if(TARGET imbrex_mpi)
   # One library for each binary interface; those of several build trees go to one prefix.
-  set_target_properties(imbrex_mpi imbrex_hcmpi PROPERTIES INSTALL_RPATH "$ORIGIN")
+  # CMAKE_INSTALL_RPATH may name a folder in which an MPI is looked for.
+  set_target_properties(imbrex_mpi imbrex_hcmpi PROPERTIES
+    INSTALL_RPATH "$ORIGIN;${CMAKE_INSTALL_RPATH}")
   install(TARGETS imbrex_mpi EXPORT imbrex_mpi
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
@@ -95,6 +97,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/imbrexConfigVersi
 install(FILES ${PROJECT_BINARY_DIR}/package/imbrexConfig.cmake
   ${PROJECT_BINARY_DIR}/package/imbrexConfigVersion.cmake
   ${CMAKE_CURRENT_LIST_DIR}/ImbrexFortran.cmake ${CMAKE_CURRENT_LIST_DIR}/ImbrexMpiAbi.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/imbrex_mpi_abi.c
   DESTINATION ${imbrex_package} COMPONENT development)
 # As source, whether or not there is a compiler here: imbrex-fort and find_package(imbrex) compile
 # it for the one that uses it.

@@ -5,20 +5,7 @@
 # imbrex_find_mpi_abi(RESULT): `openmpi`, `mpich`, `abi` (the MPI standard's own), or empty.
 # REQUIRES: find_package(MPI COMPONENTS C) has found one.
 function(imbrex_find_mpi_abi result)
-  set(source ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/imbrex_mpi_abi.c)
-  # MPICH's header serves two interfaces: which of them, its wrapper says by a definition.
-  file(WRITE ${source} [[
-#include <mpi.h>
-#if defined(MPI_ABI)
-imbrex_abi=abi
-#elif defined(OPEN_MPI)
-imbrex_abi=openmpi
-#elif defined(MPICH)
-imbrex_abi=mpich
-#elif defined(MPI_ABI_VERSION)
-imbrex_abi=abi
-#endif
-]])
+  set(source ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/imbrex_mpi_abi.c)
   list(TRANSFORM MPI_C_INCLUDE_DIRS PREPEND -I OUTPUT_VARIABLE includes)
   list(TRANSFORM MPI_C_COMPILE_DEFINITIONS PREPEND -D OUTPUT_VARIABLE definitions)
   execute_process(

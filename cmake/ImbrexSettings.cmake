@@ -12,6 +12,8 @@ set_property(CACHE IMBREX_MPI PROPERTY STRINGS "" openmpi mpich openmpi-5 mpich-
 set(IMBREX_CORE "" CACHE PATH
   "A build tree of imbrex, whose core library serves: only imbrex::mpi is built, for one more MPI")
 option(IMBREX_INSTALL "Have install rules" ${PROJECT_IS_TOP_LEVEL})
+option(IMBREX_STATIC_DEPENDENCIES
+  "Link hwloc, Boost.Context and fmt into the libraries, hidden" OFF)
 option(IMBREX_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 set(IMBREX_SANITIZE "" CACHE STRING "Sanitizers: empty, address (with undefined), or thread")
 set_property(CACHE IMBREX_SANITIZE PROPERTY STRINGS "" address thread)

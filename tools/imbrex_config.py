@@ -12,10 +12,13 @@ import pathlib
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 
 from imbrex_errors import CommandError
 
+# The value of "mpi" in core.json where the user's mpicc decides, as in the wheel.
+OF_MPICC = "mpicc"
 SYSTEM_FOLDERS = ("/usr/lib", "/lib", "/usr/local/lib")
 FORTRAN_COMPILERS = ("gfortran", "flang-new", "flang", "ifx", "nvfortran")
 
@@ -100,12 +103,28 @@ class Build:
     def choose(self, folder, name):
         built = {path.stem[4:]: path for path in sorted(folder.glob("mpi-*.json"))}
         wanted = name or self.core["mpi"] or next(iter(built), "")
+        if wanted == OF_MPICC:
+            wanted = name = self.interface_of_mpicc()
         if wanted in built:
             return json.loads(built[wanted].read_text(encoding="utf-8"))
         if not name:
             return None  # without MPI
         raise CommandError(f"--mpi {name}: this imbrex has no imbrex::mpi for it; there is: "
                           f"{', '.join(built) or 'none'}")
+
+    def interface_of_mpicc(self):
+        """The binary interface of the MPI whose mpicc is in PATH; "" if there is no mpicc."""
+        if not shutil.which("mpicc"):
+            return ""
+        question = self.root / self.core["libdir"] / "cmake/imbrex/imbrex_mpi_abi.c"
+        said = subprocess.run(["mpicc", "-E", question], capture_output=True, text=True,
+                              check=False)
+        found = re.search("imbrex_abi *= *([a-z]+)", said.stdout)
+        if not found:
+            raise CommandError(f"the MPI of {shutil.which('mpicc')} has neither Open MPI's binary "
+                               "interface, nor MPICH's, nor the standard's: put another mpicc "
+                               f"first in PATH, or give --no-mpi\n{said.stderr}".rstrip())
+        return found[1]
 
     def prefix(self):
         return [str(self.root)]
@@ -132,7 +151,9 @@ class Build:
         return ["-I" + self.includedir()[0], *mpi, *tsan]
 
     def own_libs(self, *others):
-        """`others` come behind, and are kept too: all may stand before what needs them."""
+        """`others` come behind, and are kept too: all may stand before what needs them. The library
+        of the MPI is kept where only the MPI's wrapper knows its folder."""
+        others = others or (self.mpi or {}).get("kept", ())
         names = [f"-limbrex_mpi_{self.mpi['interface']}"] if self.mpi else []
         tsan = ["-fsanitize=thread"] if self.tsan else []
         return [*tsan, "-L" + self.libdir()[0], "-Wl,--push-state,--no-as-needed", *names,

@@ -148,8 +148,10 @@ def find_libraries():
     above = os.path.dirname(HERE)
     roots = [os.path.join(above, "build"), os.path.dirname(above)]  # of the source; of share/imbrex
     command = which(sys.argv[0])
-    if command:
-        roots.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(command))))
+    if command:  # its prefix may hold another imbrex, if this one is installed by pip
+        is_installed = os.path.isdir(os.path.join(HERE, "config"))
+        roots.insert(len(roots) if is_installed else 0,
+                     os.path.dirname(os.path.dirname(os.path.abspath(command))))
     for root in roots:
         lib = os.path.join(root, "lib")
         inner = sorted(os.listdir(lib)) if os.path.isdir(lib) else []

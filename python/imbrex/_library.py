@@ -59,17 +59,34 @@ def _mpi_of_process() -> str | None:
     return None
 
 
-def _find() -> str:
+def _find() -> list[str]:
+    """The paths of the libraries for the process's MPI; where nothing tells which, of those that
+    load their MPI themselves, Open MPI's first."""
     chosen = os.environ.get("IMBREX_LIBRARY")
     if chosen:
-        return chosen
+        return [chosen]
     mpi = _mpi_of_process()
-    name = f"libimbrex_mpi_{mpi or '*'}.so"
+    # In a wheel the name without a version is a script for the linker.
+    name = f"libimbrex_mpi_{mpi or '*'}.so.*"
     for place in _PLACES:
-        for found in sorted(place.glob(name), reverse=True):  # Open MPI's first, if any
-            return str(found)
+        found = sorted(map(str, place.glob(name)), reverse=True)
+        if found:
+            return [path for path in found if mpi or "_mpi_abi." not in path] or found
     places = ", ".join(map(str, _PLACES))
     raise ImportError(f"imbrex: there is no {name} in {places}: set IMBREX_LIBRARY to its path")
+
+
+def _open() -> Library:
+    """Loads the first library whose MPI is on this machine."""
+    errors = []
+    for path in _find():
+        try:
+            return Library(path, ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL))
+        except OSError as error:
+            errors.append(f"{path} cannot be loaded: {error}.")
+    raise ImportError("\n".join([
+        f"imbrex: {errors[0]} It needs the MPI that it was built for; IMBREX_LIBRARY names another "
+        "libimbrex_mpi", *errors[1:]]))
 
 
 def _is_initialised(process: ctypes.CDLL) -> bool:
@@ -94,13 +111,7 @@ def load() -> Library:
     """Loads the library once. MPI calls of modules that are loaded later go through it."""
     library = _preloaded()
     if library is None:
-        path = _find()
-        try:
-            library = Library(path, ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL))
-        except OSError as error:
-            raise ImportError(
-                f"imbrex: {path} cannot be loaded: {error}. It needs the MPI that it was built "
-                "for; IMBREX_LIBRARY names another libimbrex_mpi") from error
+        library = _open()
     if "mpi4py.MPI" not in sys.modules:
         attach(library)
     return library

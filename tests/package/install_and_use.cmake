@@ -82,6 +82,8 @@ if(with_mpi AND NOT core)
 endif()
 run("what lies beside the libraries" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/beside_test.py
   ${work}/prefix ${with_mpi})
+run("a wheel" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/wheel_test.py ${work}/prefix ${source}
+  ${mpicc})
 
 # prints(<text> <command>...)
 function(prints text)

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <deque>
 #include <mutex>
@@ -70,13 +69,13 @@ class SpareThreads {
   }
   // Releases the lock during the wait.
   void wait_for_change() IMBREX_REQUIRES(mutex_) {
-    std::unique_lock lock(mutex_, std::adopt_lock);
-    changed_.wait(lock);
-    static_cast<void>(lock.release());
+    pthread_cond_wait(&changed_, mutex_.native_handle());
   }
 
   std::mutex mutex_;  // held for a few instructions, or while a thread is made
-  std::condition_variable changed_;  // waiting_ or closing_
+  // Signals a change of waiting_ or closing_. std::condition_variable::wait of GCC 12 needs
+  // GLIBCXX_3.4.30, which RHEL 9 does not have (docs/user/install.md).
+  pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;
   // No bound: one for each suspended task.
   std::deque<SpareCall*> waiting_ IMBREX_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ IMBREX_GUARDED_BY(mutex_);
@@ -95,7 +94,7 @@ bool SpareThreads::give(SpareCall& call) {
     ++idle_;
   }
   waiting_.push_back(&call);
-  changed_.notify_one();
+  pthread_cond_signal(&changed_);
   return true;
 }
 
@@ -141,7 +140,7 @@ void SpareThreads::end() noexcept {
     threads.swap(threads_);
     busy = idle_ != threads.size();
   }
-  changed_.notify_all();
+  pthread_cond_broadcast(&changed_);
   for (std::thread& thread : threads) {
     // A call that never returns from MPI belongs to a task that MPI_Finalize did not wait for.
     if (busy) {
