@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Promises set by a thread that imbrex does not know, as a driver's callback would. A task that
-// waits gives up its worker; one that has ended may be kept open with release_after().
+// waits gives up its worker; release_after() keeps a task open that has ended.
 #include <imbrex/imbrex.hpp>
 
 #include <atomic>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tasks from C: a task names what it waits for before anybody knows how it comes about; a progress
-   function, which the runtime calls when it has nothing else to do, finds out and triggers. Built a
-   second time with -DIMBREX_SERIAL, without the runtime: then imbrex_noprogress() is 1. */
+/* Tasks from C: a task names the event for which it waits, before the program knows the event's
+   cause. The runtime calls a progress function when it has nothing else to do; the function finds
+   events and triggers them. The program is built a second time with -DIMBREX_SERIAL, without the
+   runtime: then imbrex_noprogress() is 1. */
 #include <stdio.h>
 #include <time.h>
 

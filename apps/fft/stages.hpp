@@ -97,8 +97,8 @@ struct Transposition {
   }
 };
 
-// The types of a box: line by line of the target, on both sides. Their extents lead from what is of
-// one rank to what is of the next.
+// The types of a box: line by line of the target, on both sides. The extents lead from the data of
+// one rank to those of the next.
 struct Types {
   MPI_Datatype send = MPI_DATATYPE_NULL;
   MPI_Datatype receive = MPI_DATATYPE_NULL;

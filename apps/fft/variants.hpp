@@ -38,8 +38,8 @@ void run_test(const Work& work);
 // An MPI_Iscatter from each rank instead of an MPI_Alltoall, put in place as each arrives, as in
 // HPX's transform (Strack et al., 2024).
 void run_scatters(const Work& work);
-// In 2-D, of an input as Pipeline::dealt_input() says: as blocking that packs, but the task of the
-// exchange has declared what comes from each rank for each group of lines, and calls
+// Works in 2-D on the input of Pipeline::dealt_input(), like blocking that packs. The task of the
+// exchange has declared the data that come from each rank for each group of lines, and calls
 // release_by_blocks(): with IMBREX_PARTIAL=on each block is transformed as it arrives, and joined
 // when all have; with as many IMBREX_PARTIAL_PARTS as there are groups, each group of lines is.
 void run_partial_blocks(const Work& work, const Pieces& pieces);

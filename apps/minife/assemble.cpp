@@ -171,7 +171,7 @@ double value_in_the_middle(const Problem& problem, const Brick& brick,
     Point point{};
     double weight = 1;
     for (std::size_t d = 0; d < 3; ++d) {
-      // In the middle of an element, or on its first node.
+      // The point lies in the middle of an element, or on its first node.
       const int end = static_cast<int>(node >> d & 1);
       const bool between = problem.elements[d] % 2 != 0;
       point[d] = problem.elements[d] / 2 + end - brick.first()[d];

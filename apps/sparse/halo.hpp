@@ -16,9 +16,9 @@
 
 namespace sparse {
 
-// How TAMPI (Sala et al.) waits: a task that waits for a request suspends, and the workers test
-// each request in turn, after tasks and while they have nothing else to do.
-// Thread safety: any task.
+// A wait in the way of TAMPI (Sala et al.): a task that waits for a request suspends, and the
+// workers test each request in turn, after tasks and while they have nothing else to do. Thread
+// safety: any task.
 class TestEach {
  public:
   // Suspends the running task until the request is complete.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One message to rank 0 beside one computation, in every way that is compared (Capra et al.,
-// figure 1, names the first three). For measure.cpp.
+// One message to rank 0 beside one computation, in every way that is compared (Capra et al., figure
+// 1, names the first three). measure.cpp uses it.
 #pragma once
 
 #include <mpi.h>

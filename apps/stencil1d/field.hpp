@@ -12,8 +12,8 @@ namespace stencil1d {
 
 enum Side : int { left = 0, right = 1 };
 
-// Which tasks of run_tasks() get one: all, borders and messages the highest; sends alone, for the
-// policies that go by them; or none.
+// The tasks of run_tasks() that get a priority: all, with the highest for borders and messages;
+// sends alone, for policies that go by sends; or none.
 enum class Priorities : std::uint8_t { borders, sends, none };
 
 // This rank's share of the cells. Cells of a rank: a border of `ghost` cells on each side, which a

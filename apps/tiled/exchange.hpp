@@ -36,7 +36,8 @@ enum class Priorities : std::uint8_t {
 
 // The way in which an algorithm makes its tasks.
 struct TaskOptions {
-  // With messages: steps of the algorithm whose received tiles may be in memory at once.
+  // Variants with messages: the number of steps of the algorithm whose received tiles may be in
+  // memory at once.
   int lookahead = 3;
   Priorities priorities = Priorities::none;
   // Inserted: leave out of the loop, on each rank, what does not concern it.

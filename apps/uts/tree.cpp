@@ -145,7 +145,7 @@ void Rule::fill_buckets() noexcept {
 }
 
 Tree::Tree(const Parameters& parameters) : parameters_(parameters) {
-  // From here on there is one rule.
+  // The levels from here on have one rule.
   std::uint64_t last = 1;
   const auto depth = static_cast<std::uint64_t>(parameters.depth);
   switch (parameters.type) {

@@ -25,7 +25,7 @@ class InputError : public std::runtime_error {
 };
 
 enum class Type : int { binomial, geometric, hybrid, balanced };
-// How the mean number of children of a geometric tree changes with the depth.
+// The way in which the mean number of children of a geometric tree changes with the depth.
 enum class Shape : int { linear, expdec, cyclic, fixed };
 
 // The options of the reference's command line; an option that the type does not use is ignored.
@@ -119,7 +119,8 @@ class Tree {
     const Rule* const found = rule(depth);
     return found != nullptr ? found->children(value) : children_by_formula(value, depth);
   }
-  // With logarithms, as it is defined. Not for the root of a binomial tree.
+  // Computes by logarithms, as the tree is defined. REQUIRES: the node is not the root of a
+  // binomial tree.
   [[nodiscard]] std::uint32_t children_by_formula(std::uint32_t value,
                                                   std::uint32_t depth) const noexcept;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Figure 3 of Chatterjee et al., IPDPS 2013: a finish waits for the communication that was begun in
-   it, so that it makes a blocking receive of one that does not block. */
+/* Figure 3 of Chatterjee et al., IPDPS 2013: a finish waits for the communication that began in it,
+   so that a non-blocking receive becomes a blocking one. */
 #include <stdio.h>
 
 #include "imbrex/compat/hcmpi.h"

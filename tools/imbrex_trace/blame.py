@@ -19,9 +19,9 @@ OVERHEAD = ""  # instead of a task's name: the worker ran none
 
 class Why(enum.Enum):
     TASK = "in tasks"
-    MESSAGE = "messages on their way"
+    MESSAGE = "messages in flight"
     READY = "ready, but no worker was free"
-    WAIT = "waits for what the trace does not name"
+    WAIT = "waits for an event that the trace does not name"
 
 
 @dataclasses.dataclass(slots=True)

@@ -111,8 +111,8 @@ class Facts:
 
 
 def crowd(histories):
-    """(workers, processors) of the host that has most workers for each processor, if those are more
-    than one; else None. Older traces do not say."""
+    """Returns (workers, processors) of the host with most workers for each processor, if it has
+    more workers than processors; else None. Older traces do not hold the processors."""
     workers, processors = collections.Counter(), collections.defaultdict(set)
     for history in histories:
         workers[history.rank.host] += len(history.pieces)
@@ -140,7 +140,7 @@ def outside(facts):
 
 
 def busy(facts):
-    """The path waited while all workers that could go on with it ran others."""
+    """Finds that the path waited while all workers that could go on with it ran other tasks."""
     ran, why, waited = collections.Counter(), collections.Counter(), collections.Counter()
     for step in facts.steps:
         if step.why is not Why.TASK:
@@ -180,7 +180,7 @@ def remedy(facts, what, waited):
 
 
 def messages(facts):
-    """Messages and collectives on their way while a worker was idle."""
+    """Finds messages and collectives in flight while a worker was idle."""
     steps = facts.waits(Why.MESSAGE)
     time = sum(step.idle for step in steps)
     if not time:
@@ -209,7 +209,7 @@ def messages(facts):
 
 
 def woken(facts):
-    """A task was ready and a worker idle."""
+    """Finds that a task was ready and a worker idle."""
     steps = [step for step in facts.waits(Why.READY) if step.idle]
     time = sum(step.idle for step in steps)
     if not time or facts.crowd:
@@ -225,7 +225,7 @@ def woken(facts):
 
 
 def crowded(facts):
-    """More workers than processors."""
+    """Finds more workers than processors."""
     if facts.crowd is None:
         return
     part = facts.of_workers(facts.state[State.OVERHEAD])
@@ -239,7 +239,7 @@ def crowded(facts):
 
 
 def unnamed(facts):
-    """Waits for events, promises, names."""
+    """Finds waits for events, promises, names."""
     time, what = 0, collections.Counter()
     for step in facts.waits(Why.WAIT):
         time += step.idle
@@ -254,7 +254,7 @@ def unnamed(facts):
 
 
 def main_alone(facts):
-    """Main computes and others have nothing to do."""
+    """Finds that main computes and the other workers have nothing to do."""
     time = around = idle = 0
     for step in facts.waits(Why.TASK):
         history = facts.run.histories[step.rank]
@@ -278,7 +278,7 @@ def idle_within(pieces, start, end):
 
 
 def long_task(facts):
-    """A single task that is much of the path while others are idle."""
+    """Finds a single task that is much of the path while other workers are idle."""
     time = collections.Counter()
     for step in facts.waits(Why.TASK):
         task = facts.run.histories[step.rank].tasks.get(step.task)
@@ -298,7 +298,7 @@ def long_task(facts):
 
 
 def balance(facts):
-    """Ranks wait for what one of them computes."""
+    """Finds that ranks wait for the tasks of one of them."""
     ranks = sorted(facts.run.histories)
     idle = facts.state[State.IDLE]
     blamed = collections.Counter()
@@ -322,7 +322,7 @@ def balance(facts):
 
 
 def few_ready(facts):
-    """Nothing but computing is on the path, and still workers are idle."""
+    """Finds that the path only computes, and still workers are idle."""
     time = sum(facts.computing.values())
     if facts.idle < IDLE_MUCH or facts.of_path(time) < 0.6 or \
             any(part for check in (main_alone, long_task, balance) for part in check(facts)
@@ -336,7 +336,7 @@ def few_ready(facts):
 
 
 def overhead(facts):
-    """Time of the workers in which they were neither in tasks nor idle."""
+    """Finds time of the workers in which they were neither in tasks nor idle."""
     time = facts.state[State.OVERHEAD]
     rows = [row for row in facts.report.names.values() if not row.root]
     count, total = sum(row.count for row in rows), sum(row.total for row in rows)

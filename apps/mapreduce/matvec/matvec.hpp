@@ -15,7 +15,7 @@
 
 namespace mapreduce {
 
-// Entry (i, j) of A; x_j is entry (j, n). In [-1, 1).
+// Returns entry (i, j) of A, in [-1, 1); x_j is entry (j, n).
 [[nodiscard]] double entry(std::int64_t i, std::int64_t j) noexcept;
 
 class MatVec : public Program {

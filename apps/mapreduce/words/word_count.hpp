@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The word count as a program of map and reduce. A tuple: the word's length (2 bytes), its number
-// in the chunk (8 bytes), the word. So a word that occurs several times in a chunk is one tuple.
+// in the chunk (8 bytes), the word. Therefore a word that occurs several times in a chunk is one
+// tuple.
 #pragma once
 
 #include <mpi.h>

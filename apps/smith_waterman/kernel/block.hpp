@@ -25,7 +25,7 @@ struct Block {
 using ComputeBlock = Score (*)(const Scoring& scoring, const Block& block, bool want_bound);
 
 Score compute_block_portably(const Scoring& scoring, const Block& block, bool want_bound) noexcept;
-// With x86-64-v3; null where this is another processor's program.
+// The version for x86-64-v3; null if the program is for another processor.
 extern const ComputeBlock compute_block_v3;
 
 }  // namespace smith_waterman

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whole matrices beside those of parasail (Daily, 2016): of its "scan" kernels. Where opening a gap
-// costs nothing, those of Debian 12's parasail called "striped" have many wrong cells, and at times
-// a wrong score (its own plain loop and the definition agree with "scan"), and sw_diag answers
-// -2147483643 for some sequences.
+// Compares whole matrices with those of the "scan" kernels of parasail (Daily, 2016). If opening a
+// gap costs nothing, the "striped" kernels of Debian 12's parasail have many wrong cells, and at
+// times a wrong score (its own plain loop and the definition agree with "scan"), and sw_diag
+// answers -2147483643 for some sequences.
 #include <gtest/gtest.h>
 #include <parasail.h>
 
