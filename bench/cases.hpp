@@ -3,9 +3,9 @@
 // same work and is checked in the same way. A runtime is a `System` with
 //   finish(create)                  calls create(), then waits for every task that it created
 //   launch(body)                    creates one task
-//   launch_chain(value, body)       one that reads and writes `value`
-//   launch_stencil(point, body)     one that reads three cells and writes one
-//   fib(n)                          in each call a task for fib(n - 1), and fib(n - 2) in place
+//   launch_chain(value, body)       creates a task that reads and writes `value`
+//   launch_stencil(point, body)     creates a task that reads three cells and writes one
+//   fib(n)                          creates a task for fib(n - 1) and calls fib(n - 2), recursively
 #pragma once
 
 #include <array>

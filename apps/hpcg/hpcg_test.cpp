@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests of hpcg, run on 1, 2 and 4 ranks. Methodology: kernels against dense arithmetic; sub-blocks
 // of one rank against as many ranks with one block, which is the reference; all variants against
-// each other to the last bit; the validity tests on a right operator, and on one that is wrong.
+// each other to the last bit; the validity tests on a right and on a wrong operator.
 #include <gtest/gtest.h>
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>

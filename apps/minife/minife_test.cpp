@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests of minife, run on 1, 2 and 4 ranks. Methodology: elements and series against closed forms;
-// the system of the ranks that are there against the one that a rank assembles alone; solutions
-// against the series, and those of all variants against each other, to the last bit.
+// the system of all ranks against the system of a single rank; solutions against the series, and
+// those of all variants against each other, to the last bit.
 #include <gtest/gtest.h>
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much communication hides behind computation in a program with MPI and OpenMP only. Two ranks
-// exchange a halo in parts and compute: a task for each part exchanges it by MPI_Sendrecv, one that
-// depends on it reads it, and many others compute meanwhile. The program also times the exchange
-// alone, the computation alone, and one after the other. Both ranks create the exchanges in one
-// order, so that the program ends however few threads there are.
+// Measures how much communication hides behind computation in a program with MPI and OpenMP only.
+// Two ranks exchange a halo in parts and compute: a task for each part exchanges it by
+// MPI_Sendrecv, a dependent task reads it, and many others compute meanwhile. The program also
+// times the exchange alone, the computation alone, and one after the other. Both ranks create the
+// exchanges in one order, so that the program ends however few threads there are.
 #include <getopt.h>
 #include <math.h>
 #include <mpi.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long many long messages take that are received in some order of their own. The times of all
-// rounds are printed, the first included, since a process has to find out about the order there.
-// Built twice: without imbrex (message_orders), and with a task for each blocking send and one that
-// receives (message_order_tasks). bench/compare_orders runs both.
+// Measures many long messages that are received in another order than that of their sends. The
+// times of all rounds are printed, the first included, in which a process does not know the order.
+// The program is built twice: without imbrex (message_orders), and with a task for each blocking
+// send and a task that receives (message_order_tasks). bench/compare_orders runs both.
 //
 //   mpirun -n 2 message_orders ORDER MESSAGES BYTES [ROUNDS]
 //

@@ -228,8 +228,8 @@ def bound(program):
 
 
 def hidden(share):
-    """Per cent by which a blocking program takes longer than one that hides all of the share of
-    its time in MPI, with one worker: t_blocking / t - 1."""
+    """Returns the per cent by which a blocking program takes longer than a program that hides all
+    of its share of time in MPI, with one worker: t_blocking / t - 1."""
     return 100 * share / (1 - share) if share < 1 else math.inf
 
 

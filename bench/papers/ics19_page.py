@@ -122,7 +122,7 @@ def program_of(setting, at):
 
 
 def exchange_bytes(setting, line):
-    """That leave a rank in each exchange; None where the results do not tell."""
+    """Returns the bytes that leave a rank in each exchange; None if the results do not tell."""
     name, ranks, _ = setting
     if name == "fft2d":
         return (16 * line["n"] ** 2 * (ranks - 1) / ranks ** 2,)

@@ -93,7 +93,7 @@ TEST_P(LineageOrderTest, children_and_predecessors_of_a_send_follow_it_under_sa_
 class LearningTest : public OnRuntime {
  protected:
   static void send() { detail::about_to_send(); }
-  // Creates two tasks that lead to no third task, and then one that does.
+  // Creates two tasks that lead to no third one, and then the first task of a chain.
   static void others_and_first(Log& log, int& x) {
     for (int i = 0; i < 2; ++i) task("other").launch([&log, i] { log.add(i); });
     task("first").inout(x).launch([&log] { log.add(10); });

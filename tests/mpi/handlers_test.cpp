@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whose error handler is called, and in which call. Methodology: rank 0 gives more than rank 1
-// takes, so that a call of rank 1 fails; each case in main, in a task that runs in place, in one
-// that is suspended, and on a thread that imbrex does not know. A failed collective may leave parts
-// behind, so each has a communicator of its own, which is not freed.
+// These tests check which communicator's error handler is called, and in which call. Methodology:
+// rank 0 gives more than rank 1 takes, so that a call of rank 1 fails; each case in main, in a task
+// that runs in place, in a suspended task, and on a thread that imbrex does not know. A failed
+// collective may leave parts behind, so each has a communicator of its own, which is not freed.
 #include <array>
 #include <atomic>
 #include <functional>

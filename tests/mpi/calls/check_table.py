@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks that calls.def is complete: every function that the MPI's header declares stands in the
-table or, as one that cannot block, in the lists below; the library defines all of the table that
+table or, if it cannot block, in the lists below; the library defines all of the table that
 the header declares; and a test of this folder makes each of these calls.
 
 check_table.py --compiler <cc> --include <dir>... --library <libimbrex_mpi.so> [--also <function>]
