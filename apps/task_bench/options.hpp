@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The command line.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "point.hpp"
+
+namespace task_bench {
+
+// Wrong input, the same on every rank.
+class InputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Options {
+  std::string variant = "tasks";
+  std::vector<const Pattern*> patterns;
+  Shape shape;
+  Work work;
+  std::vector<int> rounds;  // one run for each
+  std::size_t bytes = sizeof(Mark);
+  double limit_ms = 100;
+  int repeat = 1;
+  Fault fault;
+  bool json = false;
+};
+
+// Sets `help`, and nothing else, if --help is asked for. Throws InputError.
+[[nodiscard]] Options parse_options(int argc, char** argv, std::string& help);
+
+}  // namespace task_bench

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of bench/papers/task_bench: METG(50 %) of each variant, in Markdown, and the curves of
+efficiency over granularity as pictures."""
+
+import math
+import statistics
+
+import page
+from page import of, table, values
+
+VARIANTS = {"mpi": "MPI", "openmp": "MPI+OpenMP", "tasks": "imbrex, tasks", "data": "imbrex, data",
+            "starpu": "StarPU"}
+GOAL = 0.5  # of the best rate
+
+
+# ---- from sweeps to METG -----------------------------------------------------------------------
+
+
+def shape_of(text):
+    """Ranks and workers."""
+    ranks, workers = text.split("x")
+    return int(ranks), int(workers)
+
+
+def cores_of(shape, cores):
+    ranks, workers = shape_of(shape)
+    return min(ranks * workers, cores)
+
+
+def curve(points, best, cores):
+    """[(granularity in us, efficiency)], by granularity, of a sweep's (rounds, tasks, work,
+    seconds)."""
+    return sorted((1e6 * seconds * cores / tasks, work / seconds / best)
+                  for _, tasks, work, seconds in points)
+
+
+def metg(points, best, cores):
+    """The smallest granularity in us from which on every larger one has the goal's efficiency,
+    interpolated between two points; and "" or, where the sweep does not reach over the goal, ">",
+    not down to it, "<"."""
+    found = curve(points, best, cores)
+    below = [place for place, (_, efficiency) in enumerate(found) if efficiency < GOAL]
+    if not below:
+        return found[0][0], "<"
+    if below[-1] == len(found) - 1:
+        return found[-1][0], ">"
+    (low_us, low), (high_us, high) = found[below[-1]], found[below[-1] + 1]
+    share = (math.log(GOAL) - math.log(low)) / (math.log(high) - math.log(low)) if low > 0 else 1
+    return math.exp(math.log(low_us) + share * (math.log(high_us) - math.log(low_us))), ""
+
+
+def best_rate(lines, cores, all_cores):
+    """The best rate of kernels, of medians over repetitions, that any variant reaches with any
+    pattern on so many cores."""
+    rates = {}
+    for line in lines:
+        if cores_of(line["shape"], all_cores) != cores:
+            continue
+        for rounds, _, work, seconds in line["points"]:
+            key = (line["part"], line["variant"], line["shape"], rounds)
+            rates.setdefault(key, []).append(work / seconds)
+    return max(statistics.median(found) for found in rates.values())
+
+
+class Metgs:
+    """METG of each (pattern, variant, shape) of one kernel: a median, a least and a most value."""
+
+    def __init__(self, results, kernel):
+        self.lines = [line for line in results["results"] if line["kernel"] == kernel]
+        self.cores = results["cores"]
+        self.best = {}
+        for cores in {cores_of(line["shape"], self.cores) for line in self.lines}:
+            self.best[cores] = best_rate(self.lines, cores, self.cores)
+
+    def curves(self, **wanted):
+        return [curve(line["points"], self.best[cores_of(line["shape"], self.cores)],
+                      cores_of(line["shape"], self.cores)) for line in self.lines
+                if all(line[name] == value for name, value in wanted.items())]
+
+    def of(self, pattern, variant, shape):
+        """(median, least, most, mark, repetitions); None: not measured."""
+        cores = cores_of(shape, self.cores)
+        found = sorted(metg(line["points"], self.best[cores], cores) for line in self.lines
+                       if (line["part"], line["variant"], line["shape"])
+                       == (pattern, variant, shape))
+        if not found:
+            return None
+        middle = found[len(found) // 2]
+        return middle[0], found[0][0], found[-1][0], middle[1], len(found)
+
+    def median(self, pattern, variant, shape):
+        found = self.of(pattern, variant, shape)
+        return None if found is None else found[0]
+
+
+def plain_shape(shape, cores):
+    """The shape of plain MPI that uses as many cores: a rank is one thread."""
+    return f"{cores_of(shape, cores)}x1"
+
+
+# ---- the page ----------------------------------------------------------------------------------
+
+
+def figure(value):
+    return f"{value:.2f}" if value < 9.95 else f"{value:.1f}" if value < 99.5 else f"{value:.0f}"
+
+
+def cell(found):
+    if found is None:
+        return "not measured"
+    median, least, most, mark, repetitions = found
+    sign = {"": "", "<": "below ", ">": "above "}[mark]
+    if repetitions == 1:
+        return f"{sign}{figure(median)} (one run)"
+    return f"{sign}{figure(median)} ({figure(least)} to {figure(most)})"
+
+
+def verdict(ours, theirs):
+    if ours is None or theirs is None:
+        return "not measured"
+    return f"{'yes' if ours < theirs else 'NO'} ({ours / theirs:.2f})"
+
+
+def patterns_of(lines):
+    """In the order of the program's table, which is that of the first repetition."""
+    order = ["trivial", "no_communication", "stencil_1d", "stencil_1d_periodic", "dom", "tree",
+             "fft", "all_to_all", "nearest", "spread", "random_nearest"]
+    return [pattern for pattern in order if any(line["part"] == pattern for line in lines)]
+
+
+def communicates(pattern):
+    return pattern not in ("trivial", "no_communication")
+
+
+def shape_section(metgs, shape, name):
+    ranks, workers = shape_of(shape)
+    crowded = ranks * workers > metgs.cores
+    title = f"## METG(50 %) on {ranks} rank{'s' if ranks > 1 else ''} x {workers} " \
+            f"worker{'s' if workers > 1 else ''}" + (", oversubscribed" if crowded else "")
+    plain = plain_shape(shape, metgs.cores)
+    rows, goals = [], []
+    for pattern in patterns_of(metgs.lines):
+        cells = [cell(metgs.of(pattern, variant, plain if variant == "mpi" else shape))
+                 for variant in VARIANTS]
+        rows.append((f"`{pattern}`", *cells))
+        ours = [metgs.median(pattern, variant, shape) for variant in ("tasks", "data")]
+        best = min((value for value in ours if value is not None), default=None)
+        goals.append((f"`{pattern}`",
+                      verdict(best, metgs.median(pattern, "openmp", shape)),
+                      verdict(best, metgs.median(pattern, "mpi", plain))
+                      if communicates(pattern) else "no goal"))
+    text = [title, "", "Microseconds: the median of the repetitions, the least and the most." +
+            (f" The column MPI has {plain}, which uses as many cores." if plain != shape else "") +
+            (" More threads than cores share the machine." if crowded else ""), "",
+            table(("pattern", *VARIANTS.values()), rows),
+            "The goal: the better of imbrex's variants is below MPI+OpenMP in every pattern, and "
+            "below plain MPI where the pattern communicates. The number is the ratio to the other "
+            "program.", "",
+            table(("pattern", "below MPI+OpenMP", "below MPI"), goals),
+            f"![Efficiency over granularity on {shape}]({name})", ""]
+    return text
+
+
+HEAD = """\
+Task Bench (Slaughter et al., SC20) compares runtimes by *METG(50 %)*: the smallest granularity of
+tasks at which a program computes at half of the best rate. This page shows METG(50 %) of imbrex
+beside plain MPI, MPI+OpenMP and StarPU, for every pattern of
+[`task_bench`](../user/task-bench.md).
+"""
+
+METHOD = """\
+## How METG is measured
+
+A program runs a graph with many numbers of rounds of its kernel, from long tasks to short ones.
+The *granularity* is the time of a run times its cores, divided by its tasks. The *efficiency* is
+the rate of the kernels, in rounds a second, divided by the best rate. The best rate is the highest
+one that any variant reaches with any pattern on as many cores, a median over the repetitions.
+METG(50 %) lies where the curve of efficiency crosses 50 %: between two points the logarithms are
+interpolated.
+
+Every task checks that each of its inputs is the right output of the step before.
+"""
+
+LITERATURE = """\
+## Published results
+
+The paper gives its results as pictures of up to 256 nodes. Its finding in one sentence: at scale,
+no system runs tasks efficiently that are much shorter than 100 microseconds. This page has no
+simulated figures.
+"""
+
+LIMITS = """\
+## Limits
+
+- The ranks of this page share one machine: a message is a copy through shared memory.
+- A table has no "yes" for a ratio that differs from 1 by less than its repetitions differ from each
+  other: compare the ranges.
+- StarPU has a thread for MPI and a thread that submits tasks, beside its workers. Its graphs have
+  40 steps, and its points are further apart.
+"""
+
+
+def write(path, results):
+    """The page at `path`, and a picture for each shape beside it."""
+    text = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->",
+            "# Task Bench: the smallest tasks that are worth it", "", HEAD,
+            "```sh", "bench/papers/task_bench      # goes on where it stopped", "```", "",
+            f"`bench/papers/task_bench` wrote this page from {page.origin(results)}, with "
+            f"{results['mpi']}. Graphs have {results['width']} columns and up to "
+            f"{results['steps']} steps; an output has 16 bytes.", "", METHOD]
+    for kernel in values(results["results"], "kernel"):
+        metgs = Metgs(results, kernel)
+        if kernel != "compute":
+            text += [f"The next tables have the kernel `{kernel}`.", ""]
+        for shape in values(metgs.lines, "shape"):
+            suffix = shape if kernel == "compute" else f"{kernel}_{shape}"
+            picture = path.with_name(f"{path.stem}_{suffix}.png")
+            text += shape_section(metgs, shape, picture.name)
+            draw(metgs, shape, picture)
+    text += [LITERATURE, LIMITS]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(text).rstrip("\n") + "\n")
+
+
+# ---- the pictures ------------------------------------------------------------------------------
+
+
+def median_curve(curves):
+    """Point by point, over repetitions."""
+    return [(statistics.median(point[0] for point in points),
+             statistics.median(point[1] for point in points)) for points in zip(*curves)]
+
+
+def draw(metgs, shape, path):
+    """A curve for each variant, one axis for each pattern."""
+    patterns = patterns_of(metgs.lines)
+    across = min(4, len(patterns))
+    down = (len(patterns) + across - 1) // across
+    canvas, axes = page.pyplot().subplots(down, across, figsize=(3.6 * across, 2.9 * down),
+                                          squeeze=False, sharex=True, sharey=True)
+    for axis, pattern in zip(axes.flat, patterns):
+        for number, (variant, name) in enumerate(VARIANTS.items()):
+            at = plain_shape(shape, metgs.cores) if variant == "mpi" else shape
+            curves = metgs.curves(part=pattern, variant=variant, shape=at)
+            if not curves:
+                continue
+            points = median_curve(curves)
+            axis.plot([us for us, _ in points], [100 * share for _, share in points], marker=".",
+                      color=f"C{number}", label=name)
+        axis.axhline(100 * GOAL, color="grey", linewidth=0.5)
+        axis.set_xscale("log")
+        axis.set_title(pattern, fontsize="medium")
+    for axis in axes.flat[len(patterns):]:
+        axis.axis("off")
+    for axis in axes[-1]:
+        axis.set_xlabel("granularity, us")
+    for row in axes:
+        row[0].set_ylabel("% of the best rate")
+    axes.flat[0].legend(fontsize="small")
+    canvas.tight_layout()
+    page.save_picture(canvas, path)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Methodology: METG of curves that are made by hand, and bench/papers/task_bench on programs
+that are scripts: what it runs, what it keeps, how it goes on after it was stopped, and the page."""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import records  # noqa: E402
+import task_bench_page as page  # noqa: E402
+
+
+def script():
+    loader = importlib.machinery.SourceFileLoader("task_bench_script", str(HERE / "task_bench"))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def points(overhead_us, round_us=1.0, tasks=1000, cores=1, rounds=(64, 32, 16, 8, 4, 2, 1)):
+    """A runtime that adds so much to each task."""
+    return [[count, tasks, count * tasks, 1e-6 * tasks * (count * round_us + overhead_us) / cores]
+            for count in rounds]
+
+
+class Metg(unittest.TestCase):
+    def test_is_twice_the_overhead_of_a_task(self):
+        for overhead in (3.0, 8.0, 20.0):
+            found, mark = page.metg(points(overhead), 1e6, 1)
+            self.assertEqual(mark, "")
+            self.assertAlmostEqual(found / (2 * overhead), 1, delta=0.03)
+
+    def test_counts_the_time_of_all_cores(self):
+        found, _ = page.metg(points(8.0, cores=2), 2e6, 2)
+        self.assertAlmostEqual(found / 16, 1, delta=0.03)
+
+    def test_says_so_where_the_sweep_does_not_reach(self):
+        self.assertEqual(page.metg(points(1000.0), 1e6, 1)[1], ">")
+        self.assertEqual(page.metg(points(0.01), 1e6, 1)[1], "<")
+
+    def test_takes_the_last_crossing_of_a_curve_with_several(self):
+        sweep = points(3.0)
+        sweep[1][3] *= 3  # one run of long tasks was disturbed: 32 us become more than 100
+        self.assertGreater(page.metg(sweep, 1e6, 1)[0], 50)
+
+    def test_the_best_rate_is_a_median_so_that_one_lucky_run_is_no_measure(self):
+        lines = [{"part": "fft", "variant": "mpi", "shape": "1x1", "kernel": "compute",
+                  "repetition": i, "points": points(1.0, rounds=(64,))} for i in range(3)]
+        lines[1]["points"][0][3] /= 10
+        self.assertAlmostEqual(page.best_rate(lines, 1, 2), 64 / 65 * 1e6, delta=1)
+
+
+class Script(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.module = script()
+        self.calls = []
+
+    def run_script(self, *words, fails_at=None):
+        """What it prints; a program that mpirun would start answers from points()."""
+        def answer(ranks, program, arguments, environment, **_):
+            if fails_at is not None and len(self.calls) >= fails_at:
+                raise KeyboardInterrupt
+            self.calls.append((ranks, program, arguments, environment))
+            variant = arguments[arguments.index("--variant") + 1]
+            cores = min(2, ranks * environment["OMP_NUM_THREADS"])
+            overhead = {"mpi": 4.0, "openmp": 10.0, "tasks": 2.0, "data": 5.0}[variant]
+            return [{"pattern": pattern, **dict(zip(self.module.POINTS, point))}
+                    for pattern in arguments[arguments.index("--pattern") + 1].split(",")
+                    for point in points(overhead, cores=cores)]
+
+        mpi = mock.Mock(run=answer, mpirun="true")
+
+        def prepare(arguments, *_, **__):
+            arguments.mpi = mpi
+
+        printed = io.StringIO()
+        argv = ["task_bench", "--results", str(self.folder / "r.json"), "--page",
+                str(self.folder / "page.md"), "--build", str(self.folder), *words]
+        with mock.patch.object(sys, "argv", argv), \
+                mock.patch.object(records, "prepare", prepare), \
+                mock.patch.object(self.module, "CORES", 2), \
+                mock.patch.object(page, "draw"), contextlib.redirect_stderr(io.StringIO()), \
+                contextlib.redirect_stdout(printed):
+            self.module.main()
+        return printed.getvalue()
+
+    WORDS = ("--parts", "fft", "trivial", "--shapes", "2x1", "1x2", "--repetitions", "3")
+
+    def test_runs_each_variant_on_each_shape_and_writes_the_page(self):
+        printed = self.run_script(*self.WORDS)
+        self.assertIn("StarPU-MPI is missing", printed)
+        # 3 repetitions: 4 variants on 2x1, and all but plain MPI on 1x2.
+        self.assertEqual(len(self.calls), 3 * (4 + 3))
+        text = (self.folder / "page.md").read_text()
+        self.assertIn("## METG(50 %) on 2 ranks x 1 worker\n", text)
+        row = next(line for line in text.splitlines() if line.startswith("| `fft` |"))
+        self.assertEqual(row.split("|")[-2].strip(), "not measured")
+        self.assertRegex(row, r"\| 7\.8\d \(7\.8\d to 7\.8\d\) \|")
+        self.assertRegex(text, r"\| `fft` \| yes \(0\.2\d\) \| yes \(0\.5\d\) \|")
+        self.assertRegex(text, r"\| `trivial` \| yes \(0\.2\d\) \| no goal \|")
+
+    def test_goes_on_where_it_stopped(self):
+        with self.assertRaises(KeyboardInterrupt):
+            self.run_script(*self.WORDS, fails_at=10)
+        self.assertEqual(len(json.loads((self.folder / "r.json").read_text())["results"]), 20)
+        self.assertIn("11 programs to run, 20 sweeps in", self.run_script(*self.WORDS))
+        self.assertEqual(len(self.calls), 21)
+        self.assertIn("0 programs to run, 42 sweeps in", self.run_script(*self.WORDS))
+        # The script forgets 15 of the 42: the pattern fft with three variants.
+        printed = self.run_script("--parts", "fft", *self.WORDS[3:], "--again", "--variants", "mpi",
+                                  "tasks", "data")
+        self.assertIn("15 programs to run, 27 sweeps in", printed)
+
+    def test_refuses_results_of_other_graphs(self):
+        self.run_script(*self.WORDS)
+        with self.assertRaisesRegex(SystemExit, "graphs of another size"):
+            self.run_script(*self.WORDS, "--width", "8")
+
+
+if __name__ == "__main__":
+    unittest.main()
