@@ -11,7 +11,7 @@ import enum
 import heapq
 
 from imbrex_trace import graph
-from imbrex_trace.history import State
+from imbrex_trace.history import SLOTS, State
 
 
 OVERHEAD = ""  # instead of a task's name: the worker ran none
@@ -24,7 +24,7 @@ class Why(enum.Enum):
     WAIT = "waits for an event that the trace does not name"
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(**SLOTS)
 class Step:
     """A part of the path: it leads from `start` to `end`."""
     why: Why
@@ -85,7 +85,7 @@ class Run:
         """The last arrival for which the task waited in this slice before `time`."""
         arrivals = index.arrivals.get(one.task, ())
         waits = index.waits.get(one.task, ())
-        position = bisect.bisect_left(arrivals, time, key=moment_of) - 1
+        position = bisect.bisect_left(Keys(arrivals, moment_of), time) - 1
         while position >= 0 and arrivals[position][0] >= max(one.start, stop):
             moment, cause = arrivals[position]
             before = arrivals[position - 1][0] if position > 0 else -1
@@ -93,7 +93,7 @@ class Run:
                 return moment, cause
             if isinstance(cause, graph.Flight) and cause.sent >= one.start:
                 return moment, cause
-            last = bisect.bisect_right(waits, moment, key=end_of) - 1
+            last = bisect.bisect_right(Keys(waits, end_of), moment) - 1
             if last >= 0 and waits[last][1] >= max(one.start, before):
                 return moment, cause
             position -= 1
@@ -120,7 +120,7 @@ class Run:
     def slice_at(index, task, time):
         """The task's part at `time`, or the last one before."""
         slices = index.parts.get(task, ())
-        position = bisect.bisect_right(slices, time, key=lambda one: one.start) - 1
+        position = bisect.bisect_right(Keys(slices, lambda one: one.start), time) - 1
         return slices[position] if position >= 0 else None
 
     def enabled(self, rank, index, one, begin):
@@ -243,7 +243,7 @@ class Run:
         """Returns the slice in which the worker went on after `piece`, and a time within it."""
         if piece.task:
             arrivals = index.arrivals.get(piece.task, ())
-            position = bisect.bisect_left(arrivals, piece.end, key=moment_of)
+            position = bisect.bisect_left(Keys(arrivals, moment_of), piece.end)
             time = arrivals[position][0] + 1 if position < len(arrivals) else piece.end
             slices = index.parts.get(piece.task, ())
             for one in slices:
@@ -251,7 +251,7 @@ class Run:
                     return one, min(time, one.end)
             return None, piece.end
         slices = index.starts.get(worker, ())
-        position = bisect.bisect_left(slices, piece.end, key=lambda one: one.start)
+        position = bisect.bisect_left(Keys(slices, lambda one: one.start), piece.end)
         if position < len(slices):
             one = slices[position]
             # Its first arrival, if it was suspended for one, is what it went on for.
@@ -261,7 +261,7 @@ class Run:
 
 def within(pieces, start, end):
     """Yields the pieces of a worker that share time with [start, end)."""
-    position = bisect.bisect_right(pieces, start, key=lambda piece: piece.end)
+    position = bisect.bisect_right(Keys(pieces, lambda piece: piece.end), start)
     while position < len(pieces) and pieces[position].start < end:
         yield pieces[position]
         position += 1
@@ -277,6 +277,19 @@ def name_of_task(run, rank, number):
     return history.rank.names[task.name].name if task else "(no task)"
 
 
+class Keys:
+    """The keys of a list, for bisect, whose parameter `key` Python 3.9 does not have."""
+
+    def __init__(self, items, key):
+        self.items, self.key = items, key
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, position):
+        return self.key(self.items[position])
+
+
 def moment_of(arrival):
     return arrival[0]
 
@@ -289,7 +302,7 @@ def first_arrival(index, one):
     if one.part == 1:
         return one.start
     arrivals = index.arrivals.get(one.task, ())
-    position = bisect.bisect_left(arrivals, one.start, key=moment_of)
+    position = bisect.bisect_left(Keys(arrivals, moment_of), one.start)
     return arrivals[position][0] if position < len(arrivals) else one.start
 
 

@@ -7,12 +7,12 @@ runtime's dependency table; messages pair the n-th sent with the n-th received.
 import collections
 import dataclasses
 
-from imbrex_trace.history import State
+from imbrex_trace.history import SLOTS, State
 
 READS, WRITES, UPDATES, MUTEX_SET, SET, AFTER, EVERYTHING = range(7)  # kinds of accesses
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(**SLOTS)
 class Flight:
     """A message that was both sent and received."""
     source: int  # rank

@@ -6,11 +6,14 @@ Used by all that show a trace; knows nothing of files or of how it is shown.
 import collections
 import dataclasses
 import enum
+import sys
 
 from imbrex_trace.reader import NO_WORKER, Kind, Name, TraceError
 
 AWAITS_TASK = 1  # field c of TASK_SUSPEND: b is a task
 DATUM_MAX = (1 << 40) - 1
+# Less memory for each record; RHEL 9 has Python 3.9, which does not know the option.
+SLOTS = {"slots": True} if sys.version_info >= (3, 10) else {}
 
 
 class State(enum.Enum):
@@ -19,7 +22,7 @@ class State(enum.Enum):
     OVERHEAD = "overhead"
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(**SLOTS)
 class Piece:
     """A worker's time without gaps: the pieces of one worker do not overlap."""
     start: int
@@ -29,7 +32,7 @@ class Piece:
     name: int  # its name's position, if state is TASK
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(**SLOTS)
 class Slice:
     """A task on a worker, from begin or resume to suspension or end; may nest in another's."""
     worker: int
@@ -41,7 +44,7 @@ class Slice:
     waits_task: int = 0  # the task that it waits for, if it is one
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(**SLOTS)
 class Message:
     time: int
     worker: int
@@ -53,7 +56,7 @@ class Message:
     task: int  # that sent or received it; 0 for none
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(**SLOTS)
 class Copy:
     """One end of the way of a copy of a datum with an owner."""
     time: int
@@ -66,7 +69,7 @@ class Copy:
     bytes: int
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(**SLOTS)
 class Collective:
     """A task's stay in a collective call."""
     task: int
@@ -77,7 +80,7 @@ class Collective:
     end: int = -1  # -1: it is still in it at the end
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(**SLOTS)
 class Task:
     name: int
     priority: int
@@ -193,7 +196,7 @@ class Unfit(Exception):
     """A record that does not fit to those before it, in a trace that was cut."""
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(**SLOTS)
 class Worker:
     """Invariant: `stack` are the slices of the tasks on the stack that the worker stands on, the
     innermost last; everything before `since` is in `pieces`."""

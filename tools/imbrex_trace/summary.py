@@ -27,8 +27,8 @@ def worker_table(histories):
             rows.append((str(history.rank.rank), str(number), *shares(pieces),
                          str(begun[number]), str(suspended[number])))
             everything += pieces
-        tasks += begun.total()
-        suspensions += suspended.total()
+        tasks += sum(begun.values())
+        suspensions += sum(suspended.values())
     rows.append(("all", "", *shares(everything), str(tasks), str(suspensions)))
     return aligned(rows, left=(0,))
 

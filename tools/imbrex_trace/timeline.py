@@ -107,7 +107,7 @@ def panel_heading(panel):
         for pieces in history.pieces.values():
             for piece in pieces:
                 time[piece.state] += piece.end - piece.start
-    total = max(1, time.total())
+    total = max(1, sum(time.values()))
     shares = ", ".join(f"{state.value} {100 * time[state] / total:.1f} %" for state in State)
     return f"{panel.label}: {duration(panel.span)} ({shares})"
 
