@@ -5,9 +5,9 @@
 # The command finds its modules beside itself, behind the link.
 install(PROGRAMS tools/imbrex DESTINATION ${imbrex_share} COMPONENT tools)
 install(PROGRAMS tools/netlab DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
-set(imbrex_tools compile config deaths errors fortran run simulate)
+set(imbrex_tools calibrate compile config deaths errors fortran run simulate simulate_plot)
 list(TRANSFORM imbrex_tools REPLACE "(.+)" "tools/imbrex_\\1.py")
-install(FILES ${imbrex_tools} src/base/tables/policies.def
+install(FILES ${imbrex_tools} tools/imbrex_calibrate.c src/base/tables/policies.def
   DESTINATION ${imbrex_share} COMPONENT tools)
 install(DIRECTORY tools/networks DESTINATION ${imbrex_share} COMPONENT tools)
 install(TARGETS imbrex-simulate DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/imbrex COMPONENT tools

@@ -5,7 +5,6 @@ This file has the command line, the files of networks and kernels, and the outpu
 imbrex-simulate (src/simulate) simulates; it gets one word NAME=VALUE for each setting.
 """
 import argparse
-import itertools
 import json
 import os
 import pathlib
@@ -15,6 +14,7 @@ import sys
 
 import imbrex_config
 import imbrex_run
+import imbrex_simulate_plot as plots
 from imbrex_errors import CommandError
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -23,16 +23,47 @@ PROGRAMS = {
     "cholesky": "tiled Cholesky factorisation, as `tiled cholesky`: --n, --tile, --grid, "
                 "--lookahead, --kernels",
     "stencil1d": "1-D stencil, as `stencil1d --variants tasks`: --size, --ghost, --chunks, "
-                 "--steps, --cell-ns, --boundary"}
+                 "--steps, --cell-ns, --boundary",
+    "stencil2d": "2-D stencil on data with owners, as `stencil2d --variant fixed`: --blocks, "
+                 "--side, --steps, --hot, --kernels block=",
+    "minife": "conjugate gradients, as `minife --variant tasks`: --n, --blocks, --iterations, "
+              "--kernels multiply=,add=,dot=",
+    "hpcg": "with multigrid, as `hpcg --variant tasks`: as minife, --kernels smooth=,multiply=,"
+            "add=,dot=,fill=",
+    "exchange": "compute, all-to-all, compute, as `fft --variant messages`: --n, --chunks, "
+                "--parts, --kernels line=",
+    "wavefront": "Smith-Waterman, as `smith_waterman`: --rows, --columns, --outer-rows, "
+                 "--outer-columns, --inner-rows, --inner-columns, --distribution, --kernels tile=",
+    "pool": "search of an unbalanced tree by a work pool, as `uts`: --tree, --victims, --kernels "
+            "node=",
+    "broadcast": "dynamic broadcasts: --bytes, --rounds, --tree"}
 # The sizes of each program, with their defaults. None: the user must give the size.
-SIZES = {"cholesky": {"n": None, "tile": 512}, "stencil1d": {"size": None, "ghost": None,
-                                                             "chunks": 4, "steps": 100}}
+SIZES = {"cholesky": {"n": None, "tile": 512},
+         "stencil1d": {"size": None, "ghost": None, "chunks": 4, "steps": 100},
+         "stencil2d": {"blocks": 16, "side": 64, "steps": 100, "hot": 8},
+         "minife": {"n": None, "blocks": 8, "iterations": 20},
+         "hpcg": {"n": None, "blocks": 8, "iterations": 20},
+         "exchange": {"n": None, "chunks": 16, "parts": 16},
+         "wavefront": {"rows": None, "columns": None, "outer-rows": None, "outer-columns": None,
+                       "inner-rows": 290, "inner-columns": 300},
+         "pool": {"victims": 1},
+         "broadcast": {"bytes": None, "rounds": 1}}
+# What else identifies a point of a program, with the default.
+TEXTS = {"pool": {"tree": "T1"}, "broadcast": {"tree": "auto"},
+         "wavefront": {"distribution": "block"}}
+# Other options that only some programs have.
+USED_BY = {"cell-ns": ("stencil1d",), "grid": ("cholesky",), "lookahead": ("cholesky",),
+           "slow": [name for name in SIZES if name not in ("pool", "broadcast")]}
 MACHINE = {"ranks": 1, "workers": 1, "per-node": 1}
 RESULTS = ("policy", "ranks", "workers", "seconds", "in_task", "idle", "overhead", "tasks",
            "messages", "bytes")
-INTERNAL = ("events", "live_tasks")  # in a record, for work on the simulator
+INTERNAL = ("events", "live_tasks", "sweep")  # in a record, and not in the JSON
 # The operations of one kernel on tiles of b x b: multiply by b^3.
 CHOLESKY_FLOPS = {"potrf": 1 / 3, "trsm": 1, "syrk": 1, "gemm": 2}
+KERNELS = {"cholesky": CHOLESKY_FLOPS, "stencil2d": ("block",),
+           "minife": ("multiply", "add", "dot"),
+           "hpcg": ("smooth", "multiply", "add", "dot", "fill"), "exchange": ("line",),
+           "wavefront": ("tile",), "pool": ("node",)}
 # Parameters of a network: the name in a file, the name in imbrex-simulate, and the conversion.
 PARAMETERS = {
     "latency_us": ("latency_ns", lambda us: 1e3 * us),
@@ -62,9 +93,25 @@ def add_to(commands):
     parser.add_argument("--list", action="store_true", help="show programs, networks and policies")
     for name, text in (("n", "rows of the matrix"), ("tile", "rows of a tile (default 512)"),
                        ("size", "cells of all ranks"), ("ghost", "cells of a ghost layer"),
-                       ("chunks", "tasks of a rank's core in a step (default 4)"),
+                       ("chunks", "stencil1d: tasks of a rank's core in a step (default 4); "
+                        "exchange: tasks before it (default 16)"),
+                       ("parts", "exchange: tasks of a rank after it (default 16)"),
                        ("steps", "steps of the stencil (default 100)"),
-                       ("ranks", "number of ranks (default 1)"),
+                       ("blocks", "stencil2d: of a row (default 16); minife, hpcg: sub-blocks of "
+                        "a rank (default 8)"),
+                       ("side", "cells of a block's row (default 64)"),
+                       ("hot", "cost of a block in the hot spot (default 8)"),
+                       ("iterations", "iterations of conjugate gradients (default 20)"),
+                       ("rows", "letters of the first sequence"),
+                       ("columns", "letters of the second one"),
+                       ("outer-rows", "rows of an outer tile, which has an owner"),
+                       ("outer-columns", "columns of an outer tile"),
+                       ("inner-rows", "rows of a task's tile (default 290)"),
+                       ("inner-columns", "columns of a task's tile (default 300)"),
+                       ("victims", "ranks that a rank asks at random (default 1)"),
+                       ("bytes", "bytes of a broadcast"),
+                       ("rounds", "number of broadcasts (default 1)"),
+                       ("ranks", "how many ranks (default 1)"),
                        ("workers", "workers of each rank (default 1)"),
                        ("per-node", "ranks that share a node and its NIC (default 1)"),
                        ("lookahead", "steps whose received tiles are in memory at once (default: "
@@ -74,6 +121,10 @@ def add_to(commands):
     parser.add_argument("--cell-ns", type=amount, metavar="X", help="time of a cell of the stencil")
     parser.add_argument("--boundary", choices=("periodic", "open"), default="periodic",
                         help="boundary of the stencil (default periodic)")
+    parser.add_argument("--tree", metavar="NAME", help="pool: a tree of uts, as T1 (default); "
+                        "broadcast: auto (default), star, binomial, chain, binary")
+    parser.add_argument("--distribution", choices=("block", "cyclic"),
+                        help="owners of outer tiles (default block)")
     parser.add_argument("--slow", metavar="RANK:FACTOR",
                         help="make the kernels of this rank take FACTOR times as long")
     parser.add_argument("--grid", metavar="PxQ", help="grid of ranks (default: nearly square)")
@@ -92,6 +143,9 @@ def add_to(commands):
                         help="value of IMBREX_PROGRESS (default auto)")
     parser.add_argument("--points", metavar="POINT,...", help="run several simulations, as "
                         "n=40960:ranks=1,n=51712:ranks=2")
+    parser.add_argument("--sweep", metavar="OPTION=V,...", help="one simulation for each value of "
+                        "any option, and a ranking, as ranks=4,8,16 or network=edr,hdr")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draw the times as bars")
     parser.add_argument("--json", metavar="FILE", help="write the results to FILE")
     parser.set_defaults(run=run, parser=parser)
 
@@ -116,27 +170,84 @@ def run(options):
     if options.program not in PROGRAMS:
         options.parser.error(f"there is no program {options.program}" if options.program else
                              "name a program, or --list")
-    network = read_network(options.network)
-    kernels = read_kernels(options.kernels) if options.program == "cholesky" else {}
-    policies = [valid_policy(policy) for policy in options.policy.split(",")]
+    refuse_unused(options)
+    if options.plot and not options.plot.endswith(".svg"):
+        raise CommandError(f"--plot {options.plot}: give a file that ends with .svg")
     # All mistakes are found before the first simulation starts.
-    jobs = [(point, policy, words(options, point, policy, network, kernels))
-            for point in read_points(options) for policy in policies]
-    if options.json:
-        check_writable(options.json)
+    jobs = [job for value, variant in sweep(options) for job in jobs_of(variant, value)]
+    for name, path in (("--json", options.json), ("--plot", options.plot)):
+        if path:
+            check_writable(name, path)
     program = find_program()
     records = []
-    first = next(iter(SIZES[options.program]))
+    name = (options.sweep or "policy").partition("=")[0]
+    first = next(iter({**TEXTS.get(options.program, {}), **SIZES[options.program]}))
     print(heading(first))
-    for point, policy, settings in jobs:
+    for value, point, settings in jobs:
         say_size(options.program, point)
-        record = point["sizes"] | simulate(program, settings)
+        record = point["sizes"] | simulate(program, settings) | {"sweep": value}
         records.append(record)
         print(line_of(record, first), flush=True)
-    if len(policies) > 1:
-        print_ranking(records, len(policies), first)
+    rankings = plots.rankings(records, first, name)
+    for ranking in rankings:
+        plots.print_ranking(ranking)
     if options.json:
-        write_json(options.json, records)
+        write_all(options.json, json.dumps([shown(record) for record in records], indent=1) + "\n")
+    if options.plot:
+        write_all(options.plot, plots.bars(rankings or [plots.all_of(records, first, name)]))
+
+
+def refuse_unused(options):
+    """An option of another program would change nothing."""
+    used = {**SIZES[options.program], **TEXTS.get(options.program, {}), **MACHINE}
+    known = {name for sizes in (*SIZES.values(), *TEXTS.values(), USED_BY) for name in sizes}
+    for name in sorted(known):
+        if name in used or options.program in USED_BY.get(name, ()):
+            continue
+        if getattr(options, name.replace("-", "_")) is not None:
+            raise CommandError(f"--{name} is not an option of {options.program}")
+    if options.kernels is not None and options.program not in KERNELS:
+        raise CommandError(f"{options.program} has no --kernels")
+
+
+def jobs_of(options, value):
+    """(value of the sweep, point, settings of imbrex-simulate) for each point and policy."""
+    network = read_network(options.network)
+    kernels = (read_kernels(options.kernels, KERNELS[options.program])
+               if options.program in KERNELS else {})
+    policies = [valid_policy(policy) for policy in options.policy.split(",")]
+    return [(value or policy, point, words(options, point, policy, network, kernels))
+            for point in read_points(options) for policy in policies]
+
+
+def sweep(options):
+    """(value, options with this value) for each value of --sweep; without it, the options."""
+    if options.sweep is None:
+        return [("", options)]
+    name, equals, values = options.sweep.partition("=")
+    known = {action.option_strings[0].lstrip("-"): action for action in options.parser._actions
+             if action.option_strings and action.nargs != 0}
+    for word in ("sweep", "json", "plot", "points"):
+        known.pop(word, None)
+    if not equals or not values or name not in known:
+        raise CommandError(f"--sweep {options.sweep}: give OPTION=VALUE,...; options: "
+                           f"{', '.join(sorted(known))}")
+    variants = []
+    for value in values.split(";" if ";" in values else ","):
+        action = known[name]
+        changed = argparse.Namespace(**vars(options))
+        try:
+            setattr(changed, action.dest, action.type(value) if action.type else value)
+        except (argparse.ArgumentTypeError, ValueError) as error:
+            raise CommandError(f"--sweep {name}={value}: {error}") from None
+        if action.choices and value not in action.choices:
+            raise CommandError(f"--sweep {name}={value}: valid: {', '.join(action.choices)}")
+        variants.append((value, changed))
+    return variants
+
+
+def shown(record):
+    return {name: value for name, value in record.items() if name not in INTERNAL}
 
 
 # ---- what is simulated -------------------------------------------------------------------------
@@ -152,6 +263,9 @@ def read_points(options):
     if options.program == "cholesky":
         base["grid"] = options.grid
         names.append("grid")
+    base["texts"] = TEXTS.get(options.program, {})
+    for name, default in base["texts"].items():
+        base[name] = getattr(options, name) or default
     points = []
     for text in options.points.split(",") if options.points else [""]:
         point = dict(base)
@@ -172,11 +286,15 @@ def checked(point, sizes):
             raise CommandError(f"--{name} is missing")
         if point[name] < 1:
             raise CommandError(f"--{name} {point[name]}: give 1 or more")
-    if max(point["ranks"], point.get("tile", 0), point.get("chunks", 0),
-           point.get("steps", 0)) > 2 ** 20 or point["workers"] > 4096:
-        raise CommandError("at most 1,048,576 ranks, rows of a tile, chunks and steps, and 4,096 "
-                           "workers a rank")
-    point["sizes"] = {name: point[name] for name in sizes}
+    large = {"n", "size", "ghost", "rows", "columns", "outer-rows", "outer-columns", "bytes"}
+    for name in (*sizes, "ranks"):
+        if point[name] > 2 ** 20 and name not in large:
+            raise CommandError(f"--{name} {point[name]}: at most 1,048,576")
+    if "iterations" in sizes and point["n"] > 1024:
+        raise CommandError(f"--n {point['n']}: a rank has at most 1,024 points in each dimension")
+    if point["workers"] > 4096:
+        raise CommandError(f"--workers {point['workers']}: at most 4,096")
+    point["sizes"] = {name: point[name] for name in (*point["texts"], *sizes)}
     return with_grid(point) if "grid" in point else point
 
 
@@ -212,23 +330,32 @@ def words(options, point, policy, network, kernels):
 
     slow_rank, slowness = slow_of(options.slow, point["ranks"])
     settings = {"program": options.program, "slow_rank": slow_rank, "slowness": slowness,
-                "marks": int(policy in ("ma1", "ma2", "ma3", "sa", "priority")),
                 "ranks": point["ranks"], "workers": point["workers"],
                 "per_node": point["per-node"], "policy": policy,
                 "window": chosen(options.window, 512),
                 "creator_ns": round(1e3 * options.creator_us),
                 "task_ns": round(1e3 * options.task_us), "progress": options.progress,
                 "seed": chosen(options.seed, 1), "shows_progress": int(sys.stderr.isatty())}
+    marks = int(policy in ("ma1", "ma2", "ma3", "sa", "priority"))
     if options.program == "cholesky":
         times = kernel_times(kernels, CHOLESKY_FLOPS, point["tile"])
-        settings |= {"rows": point["rows"], "columns": point["columns"],
+        settings |= {"rows": point["rows"], "columns": point["columns"], "marks": marks,
                      "lookahead": chosen(options.lookahead, 0)}
         settings |= {f"kernel.{name}": time for name, time in times.items()}
-    else:
+    elif options.program == "stencil1d":
         if options.cell_ns is None:
             raise CommandError("--cell-ns is missing: give the time of a cell")
-        settings |= {"cell_ns": options.cell_ns, "periodic": int(options.boundary == "periodic")}
-    return [f"{name}={value}" for name, value in (settings | network | point["sizes"]).items()]
+        settings |= {"cell_ns": options.cell_ns, "marks": marks,
+                     "periodic": int(options.boundary == "periodic")}
+    elif options.program == "pool":
+        settings |= {"node_ns": given_times(kernels, KERNELS["pool"])["node"]}
+    elif options.program in KERNELS:
+        settings |= {f"kernel.{name}": round(time) for name, time in
+                     given_times(kernels, KERNELS[options.program]).items()}
+    sizes = {name.replace("-", "_"): value for name, value in point["sizes"].items()}
+    if options.program == "wavefront":
+        settings["cyclic"] = int(sizes.pop("distribution") == "cyclic")
+    return [f"{name}={value}" for name, value in (settings | network | sizes).items()]
 
 
 def slow_of(text, ranks):
@@ -296,12 +423,13 @@ def read_network(name):
     return {"noise": 0} | found
 
 
-def read_kernels(text):
-    """Kernels by name, each with (number, unit, where it was given)."""
+def read_kernels(text, names):
+    """Those of `names` that are given: each with (number, unit)."""
+    example = f"{[*names][-1]}=6ms"
     if text is None:
-        raise CommandError("--kernels is missing: give the time of a kernel, as gemm=6ms")
+        raise CommandError(f"--kernels is missing: give the time of a kernel, as {example}")
     if not os.path.isfile(text) and "=" not in text:
-        raise CommandError(f"--kernels {text}: neither a file nor NAME=TIME, as gemm=6ms")
+        raise CommandError(f"--kernels {text}: neither a file nor NAME=TIME, as {example}")
     if not os.path.isfile(text):
         entries = []
         for word in text.split(","):
@@ -314,14 +442,21 @@ def read_kernels(text):
     kernels = {}
     for where, name, value in entries:
         given = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)(ns|us|ms|s|gflops)", value)
-        if name not in CHOLESKY_FLOPS:
-            raise CommandError(f"{where}: there is no kernel {name}; valid: "
-                               f"{', '.join(CHOLESKY_FLOPS)}")
-        if given is None or not float(given[1]) > 0:
+        if name not in names:
+            raise CommandError(f"{where}: there is no kernel {name}; valid: {', '.join(names)}")
+        if given is None or not float(given[1]) > 0 or (
+                given[2] == "gflops" and names is not CHOLESKY_FLOPS):
             raise CommandError(f"{where}: {name}={value}: give a time above 0, as 6ms, or a rate, "
                                "as 40gflops")
         kernels[name] = (float(given[1]), given[2])
     return kernels
+
+
+def given_times(kernels, names):
+    missing = [name for name in names if name not in kernels]
+    if missing:
+        raise CommandError(f"--kernels: missing: {', '.join(missing)}")
+    return {name: kernels[name][0] * TIMES[kernels[name][1]] for name in names}
 
 
 def kernel_times(kernels, flops, tile):
@@ -357,17 +492,39 @@ def simulate(program, settings):
 
 def say_size(program, point):
     """Before a large simulation: what it needs. Nearly all tasks may be live at once."""
+    tasks, live = tasks_of(program, point)
+    if tasks < 1_000_000:
+        return
+    gib = live * TASK_BYTES / 2 ** 30
+    print(f"imbrex simulate: about {tasks / 1e6:.1f} million tasks, at most {gib:.1f} GiB of "
+          "memory", file=sys.stderr)
+
+
+def tasks_of(program, point):
+    """How many tasks there are, and at most at once."""
+    ranks = point["ranks"]
     if program == "cholesky":
         tiles = -(-point["n"] // point["tile"])
         messages = tiles * (tiles + 1) // 2 * (point["rows"] + point["columns"] - 2)
         tasks = tiles ** 2 + tiles * (tiles - 1) * (tiles - 2) // 6 + 3 * messages
+    elif program == "stencil1d":
+        tasks = ranks * point["steps"] * (point["chunks"] + 6)
+    elif program == "stencil2d":
+        tasks = point["blocks"] ** 2 * point["steps"]
+    elif program in ("minife", "hpcg"):
+        loops = 4 if program == "minife" else 19
+        tasks = ranks * point["iterations"] * (loops * point["blocks"] + 60)
+    elif program == "exchange":
+        tasks = 2 * (ranks * min(point["chunks"], point["n"])) * (ranks * point["parts"])
+    elif program == "wavefront":
+        tiles = [-(-point[side] // point[f"outer-{side}"]) for side in ("rows", "columns")]
+        inner = [-(-point[f"outer-{side}"] // point[f"inner-{side}"])
+                 for side in ("rows", "columns")]
+        return (tiles[0] * tiles[1] * (1 + inner[0] * inner[1]),
+                tiles[0] * tiles[1] * 8 + min(tiles) * inner[0] * inner[1])
     else:
-        tasks = point["ranks"] * point["steps"] * (point["chunks"] + 6)
-    if tasks < 1_000_000:
-        return
-    gib = tasks * TASK_BYTES / 2 ** 30
-    print(f"imbrex simulate: about {tasks / 1e6:.1f} million tasks, at most {gib:.1f} GiB of "
-          "memory", file=sys.stderr)
+        tasks = 0
+    return tasks, tasks
 
 
 # ---- output ------------------------------------------------------------------------------------
@@ -384,19 +541,6 @@ def line_of(record, first):
             f"{record['messages']:>9} {record['bytes'] / 1e9:>9.2f}")
 
 
-def print_ranking(records, policies, first):
-    """The policies of each point, from the fastest on, with bars."""
-    for _, group in itertools.groupby(enumerate(records), lambda pair: pair[0] // policies):
-        ranked = sorted((record for _, record in group), key=lambda record: record["seconds"])
-        slowest = ranked[-1]["seconds"] or 1
-        best = ranked[0]
-        print(f"\n{first} = {best[first]}, {best['ranks']} ranks of {best['workers']}:")
-        for record in ranked:
-            ratio = record["seconds"] / (best["seconds"] or 1)
-            print(f"  {record['policy']:<9} {ratio:>6.3f}  "
-                  f"{'#' * round(40 * record['seconds'] / slowest)}")
-
-
 def print_list():
     print("programs")
     for name, text in PROGRAMS.items():
@@ -410,16 +554,14 @@ def print_list():
                                      if not name.startswith("seeded")))
 
 
-def check_writable(path):
+def check_writable(name, path):
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path) or not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        raise CommandError(f"--json {path}: cannot be written")
+        raise CommandError(f"{name} {path}: cannot be written")
 
 
-def write_json(path, records):
+def write_all(path, text):
     """All or nothing: a reader never finds half a file."""
-    text = json.dumps([{name: value for name, value in record.items() if name not in INTERNAL}
-                       for record in records], indent=1) + "\n"
     if os.path.exists(path) and not os.path.isfile(path):  # /dev/stdout, a pipe
         pathlib.Path(path).write_text(text, encoding="utf-8")
         return

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""imbrex_simulate_test.py IMBREX: the command line of `imbrex simulate`, its files, its output."""
+"""imbrex_simulate_test.py IMBREX: the command lines of `imbrex simulate` and `imbrex calibrate`,
+their files, their output."""
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
+import imbrex_calibrate
 import imbrex_simulate
 
 NETWORK = """latency_us = 1  # a comment
@@ -84,6 +89,49 @@ class Simulate(unittest.TestCase):
         self.assertEqual(record["tasks"], 50 * (4 * 9 + 16))
         self.assertEqual(record["size"], 500_000)
 
+    def test_every_program_of_the_list_can_be_simulated(self):
+        sizes = {"cholesky": "--n 2048 --kernels gemm=1ms",
+                 "stencil1d": "--size 9000 --ghost 10 --steps 3 --cell-ns 5",
+                 "stencil2d": "--blocks 8 --side 8 --steps 3 --kernels block=1ms",
+                 "minife": "--n 8 --iterations 2 --kernels multiply=3ms,add=1ms,dot=1ms",
+                 "hpcg": "--n 8 --blocks 2 --iterations 2 "
+                         "--kernels smooth=3ms,multiply=2ms,add=1ms,dot=1ms,fill=1ms",
+                 "exchange": "--n 64 --chunks 4 --parts 4 --kernels line=10us",
+                 "wavefront": "--rows 1000 --columns 900 --outer-rows 300 --outer-columns 300 "
+                              "--inner-rows 50 --inner-columns 60 --kernels tile=1ms",
+                 "pool": "--tree T1 --kernels node=300ns",
+                 "broadcast": "--bytes 1000000 --rounds 2"}
+        self.assertEqual(sizes.keys(), imbrex_simulate.PROGRAMS.keys())
+        for program, words in sizes.items():
+            done = self.call(program, "--ranks", 4, *words.split(), "--json", self.json)
+            self.assertEqual(done.returncode, 0, f"{program}: {done.stderr}")
+            record, = json.loads(self.json.read_text(encoding="utf-8"))
+            self.assertGreater(record["seconds"], 0, program)
+            self.assertGreater(record["messages"], 0, program)
+
+    def test_a_sweep_ranks_the_values_of_any_option_and_draws_them(self):
+        plot = self.folder / "sweep.svg"
+        done = self.call("cholesky", "--n", 4096, "--kernels", "gemm=6ms", "--ranks", 4, "--policy",
+                         "fifo,sa", "--sweep", "workers=1,2,8", "--plot", plot, "--json", self.json)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        records = json.loads(self.json.read_text(encoding="utf-8"))
+        self.assertEqual([(r["workers"], r["policy"]) for r in records],
+                         [(1, "fifo"), (1, "sa"), (2, "fifo"), (2, "sa"), (8, "fifo"), (8, "sa")])
+        for policy in ("fifo", "sa"):
+            ranking = done.stdout.split(f"n = 4096, 4 ranks, policy {policy}:\n")[1]
+            ratios = [float(line.split()[1]) for line in ranking.split("\n\n")[0].splitlines()]
+            self.assertEqual(ratios[0], 1)
+            self.assertEqual(ratios, sorted(ratios))
+            self.assertEqual(len(ratios), 3)
+        drawn = plot.read_text(encoding="utf-8")
+        xml.etree.ElementTree.fromstring(drawn)
+        self.assertEqual(drawn.count("<rect"), 1 + 6)
+
+    def test_a_sweep_over_policies_is_a_list_of_policies(self):
+        arguments = ("cholesky", "--n", 2048, "--kernels", "gemm=6ms", "--ranks", 4)
+        self.assertEqual(self.call(*arguments, "--sweep", "policy=fifo,sa").stdout,
+                         self.call(*arguments, "--policy", "fifo,sa").stdout)
+
     def test_a_slow_rank_keeps_the_others_waiting(self):
         arguments = ("--n", 4096, "--ranks", 4, "--kernels", "gemm=6ms", "--policy", "fifo")
         even, slow = (self.records(*arguments, *more)[0]["seconds"]
@@ -140,8 +188,34 @@ class Simulate(unittest.TestCase):
                 ("not a time", "--creator-us", "-1"), ("not a time", "--creator-us", "nan"),
                 ("give NAME=VALUE", "--points", "n=3,x=4"), ("numbered from 0", "--slow", "1:2"),
                 ("RANK:FACTOR", "--slow", "0:0"),
+                ("give OPTION=VALUE", "--sweep", "policy"), ("give OPTION=VALUE", "--sweep", "x=1"),
+                ("--sweep ranks=two: two is not a whole", "--sweep", "ranks=1,two"),
+                ("valid: auto, poll", "--sweep", "progress=fast"),
+                ("ends with .svg", "--plot", "a.gif"), ("cannot be written", "--plot", "/a/b.svg"),
                 ("there is no option", "--nn", 3)):
             self.refused(text, *good, *arguments)
+
+    def test_wrong_sizes_of_programs_are_refused(self):
+        for text, *arguments in (
+                ("--n is missing", "exchange", "--kernels", "line=1us"),
+                ("as line=6ms", "exchange", "--n", 64),
+                ("n = 64 is not a multiple of the 3 ranks", "exchange", "--n", 64, "--ranks", 3,
+                 "--kernels", "line=1us"),
+                ("missing: add, dot", "minife", "--n", 8, "--kernels", "multiply=1ms"),
+                ("as 40gflops", "minife", "--n", 8, "--kernels", "multiply=3gflops"),
+                ("n = 9 is not a multiple of 8", "hpcg", "--n", 9, "--kernels",
+                 "smooth=3ms,multiply=2ms,add=1ms,dot=1ms,fill=1ms"),
+                ("there is no tree T17; trees: T1", "pool", "--tree", "T17", "--kernels",
+                 "node=1us"),
+                ("tree=oak: valid: auto, star", "broadcast", "--bytes", 9, "--tree", "oak"),
+                ("at most 1,024 points", "minife", "--n", 1025, "--kernels",
+                 "multiply=1ms,add=1ms,dot=1ms"),
+                ("--tile is not an option of pool", "pool", "--tile", 3, "--kernels", "node=1us"),
+                ("--grid is not an option of minife", "minife", "--n", 8, "--grid", "1x1"),
+                ("broadcast has no --kernels", "broadcast", "--bytes", 9, "--kernels", "a=1s"),
+                ("--blocks 0: give 1 or more", "stencil2d", "--blocks", 0, "--kernels", "block=1s"),
+                ("at most 1,048,576", "stencil2d", "--steps", 9 ** 9, "--kernels", "block=1s")):
+            self.refused(text, *arguments)
 
     def test_files_are_refused_with_the_line(self):
         for line, text in (("latency_us 1", "4: not NAME = VALUE"),
@@ -162,6 +236,69 @@ class Simulate(unittest.TestCase):
         self.assertIn("1.0 million tasks, at most 0.6 GiB", done.stderr)
 
 
+class Calibrate(unittest.TestCase):
+    PRINTED = {"half_round_trip": 10, "stream_small": 3, "in_send": 2, "eager_limit": 4000,
+               "copied": 4000, "in_send_copied": 3, "large": 1000000, "stream_large": 800,
+               "sender_answers": 1}
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def calibrate(self, *arguments):
+        return subprocess.run([Simulate.imbrex, "calibrate", *map(str, arguments)], cwd=self.folder,
+                              capture_output=True, text=True, check=False, timeout=200)
+
+    def test_the_parameters_give_back_what_was_measured(self):
+        found = imbrex_calibrate.parameters_of(
+            {name: str(value) for name, value in self.PRINTED.items()}, "")
+        self.assertAlmostEqual(found["latency_us"] + 2 * found["overhead_us"], 10)
+        self.assertAlmostEqual(found["overhead_us"] + found["gap_us"], 3)
+        self.assertAlmostEqual(found["gbit_per_s"], 10)
+        self.assertAlmostEqual(found["copy_gbit_per_s"], 32)
+        self.assertEqual((found["eager_bytes"], found["sender_answers"]), (4000, 1))
+
+    def test_a_third_rank_gives_the_parameters_within_a_node(self):
+        printed = {name: str(value) for name, value in self.PRINTED.items()}
+        printed |= {f"node_{name}": str(value / 2) for name, value in self.PRINTED.items()}
+        text = imbrex_calibrate.network_of(printed, "mpirun -n 3")
+        self.assertIn("node_latency_us = 3\n", text)  # 5 less twice 1
+        self.assertIn("latency_us = 6\n", text)
+
+    @unittest.skipUnless(shutil.which("mpirun") and shutil.which("mpicc"), "there is no MPI")
+    def test_the_file_of_the_mpi_at_hand_can_be_simulated(self):
+        done = self.calibrate("-o", "mine.network", "--", "mpirun", "-n", 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        network = imbrex_simulate.read_network(str(self.folder / "mine.network"))
+        self.assertGreater(network["latency_ns"], 0)
+        self.assertGreater(network["eager_bytes"], 0)
+        self.assertEqual(sorted(self.folder.iterdir()), [self.folder / "mine.network"])
+
+    def test_bad_launchers_are_refused(self):
+        for text, *arguments in (("name a launcher",), ("name a launcher", "--"),
+                                 ("there is no command nothing", "--", "nothing"),
+                                 ("nomcc", "--mpicc", "nomcc", "--", "true"),
+                                 ("cannot be written", "-o", "/a/b", "--", "true")):
+            done = self.calibrate(*arguments)
+            self.assertNotEqual(done.returncode, 0, done.stdout)
+            self.assertIn(text, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+            self.assertEqual(list(self.folder.iterdir()), [])
+
+    @unittest.skipUnless(shutil.which("cc"), "there is no compiler")
+    def test_a_program_that_measures_nothing_is_refused(self):
+        compiler = self.folder / "fake"
+        compiler.write_text("#!/bin/sh\nprintf '#!/bin/sh\\necho half_round_trip 3\\n' > $3\n"
+                            "chmod +x $3\n", encoding="utf-8")
+        compiler.chmod(0o755)
+        done = self.calibrate("--mpicc", compiler, "--", "env")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("has not measured stream_small", done.stderr)
+
+
 if __name__ == "__main__":
     Simulate.imbrex = sys.argv.pop()
+    os.environ |= {name: "1" for name in ("OMPI_ALLOW_RUN_AS_ROOT",
+                                           "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")}
     unittest.main()

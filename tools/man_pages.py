@@ -20,7 +20,7 @@ NAMES = {"imbrex": "run programs on imbrex, and show what a run has recorded",
          "imbrex-fort": "compile Fortran programs with imbrex",
          "netlab": "run a command on a network of limited bandwidth"}
 OPTION = re.compile(r"^  (?P<name>-[^ ]+(?: ?[^ ]+)*?)(?:  +(?P<text>\S.*))?$")
-COMMAND = re.compile(r"^    (?P<name>[a-z]+) +(?P<text>\S.*)$")
+COMMAND = re.compile(r"^    (?P<name>[a-z]+)(?: +(?P<text>\S.*))?$")
 
 
 @functools.cache

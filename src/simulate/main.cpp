@@ -4,69 +4,19 @@
 // Prints one line of JSON.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
-#include <map>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <type_traits>
 
 #include "imbrex/error.hpp"
 #include "simulate/engine/cluster.hpp"
-#include "simulate/programs/programs.hpp"
+#include "simulate/take_simulation.hpp"
+#include "simulate/setting_words.hpp"
 
 namespace imbrex::simulate {
 
 namespace {
-
-// The words of the command line, each of which is taken once.
-class Settings {
- public:
-  Settings(const int count, char** const words) {
-    for (int i = 1; i < count; ++i) {
-      const std::string_view word = words[i];
-      const std::size_t equals = word.find('=');
-      if (equals == std::string_view::npos) throw Error(fmt::format("not NAME=VALUE: {}", word));
-      values_[std::string(word.substr(0, equals))] = word.substr(equals + 1);
-    }
-  }
-  [[nodiscard]] std::string take_text(const std::string& name) {
-    const auto found = values_.find(name);
-    if (found == values_.end()) throw Error(fmt::format("{} is missing", name));
-    std::string value = found->second;
-    values_.erase(found);
-    return value;
-  }
-  template <class Number>
-  [[nodiscard]] Number take(const std::string& name, const Number least) {
-    const std::string text = take_text(name);
-    Number value{};
-    const char* const end = text.data() + text.size();
-    const char* parsed = nullptr;
-    if constexpr (std::is_floating_point_v<Number>) {  // libc++ 19 has from_chars of integers only
-      char* after = nullptr;
-      value = std::strtod(text.c_str(), &after);
-      parsed = text.empty() ? nullptr : after;
-    } else {
-      const auto [after, error] = std::from_chars(text.data(), end, value);
-      parsed = error == std::errc() ? after : nullptr;
-    }
-    if (parsed != end || !(value >= least)) {
-      throw Error(fmt::format("{}={}: not a number of {} or more", name, text, least));
-    }
-    return value;
-  }
-  void refuse_rest() const {
-    if (!values_.empty()) throw Error(fmt::format("unknown: {}", values_.begin()->first));
-  }
-
- private:
-  std::map<std::string, std::string> values_;
-};
 
 [[nodiscard]] NetworkParameters take_network(Settings& settings) {
   NetworkParameters network;
@@ -115,40 +65,6 @@ void print_progress(const std::int64_t ended, const Time now) {
   return setup;
 }
 
-[[nodiscard]] std::unique_ptr<Program> take_program(Settings& settings, const int ranks) {
-  const DurationOf duration_of = [&](const std::string_view kernel) {
-    return settings.take(fmt::format("kernel.{}", kernel), Time{0});
-  };
-  const std::string name = settings.take_text("program");
-  if (name == "cholesky") {
-    CholeskySetup setup;
-    setup.n = settings.take("n", std::int64_t{1});
-    setup.tile = settings.take("tile", 1);
-    setup.rows = settings.take("rows", 1);
-    setup.columns = settings.take("columns", 1);
-    setup.lookahead = settings.take("lookahead", 0);
-    setup.marks = settings.take("marks", 0) != 0;
-    if (std::int64_t{setup.rows} * setup.columns != ranks) {
-      throw Error(fmt::format("a grid of {}x{} is not for {} ranks", setup.rows, setup.columns,
-                              ranks));
-    }
-    return make_cholesky(setup, duration_of);
-  }
-  if (name == "stencil1d") {
-    StencilSetup setup;
-    setup.ranks = ranks;
-    setup.size = settings.take("size", std::int64_t{1});
-    setup.ghost = settings.take("ghost", std::int64_t{1});
-    setup.chunks = settings.take("chunks", 1);
-    setup.steps = settings.take("steps", 1);
-    setup.is_periodic = settings.take("periodic", 0) != 0;
-    setup.marks = settings.take("marks", 0) != 0;
-    setup.cell_ns = settings.take("cell_ns", 0.0);
-    return make_stencil(setup);
-  }
-  throw Error(fmt::format("program={}: unknown", name));
-}
-
 void print(const ClusterSetup& setup, const Outcome& outcome) {
   const auto seconds = [](const Time time) { return static_cast<double>(time) * 1e-9; };
   const double all = seconds(outcome.time_ns) * setup.ranks * setup.rank.workers;
@@ -166,9 +82,9 @@ void print(const ClusterSetup& setup, const Outcome& outcome) {
 int run(const int count, char** const words) {
   Settings settings(count, words);
   const ClusterSetup setup = take_cluster(settings);
-  const std::unique_ptr<Program> program = take_program(settings, setup.ranks);
+  const Simulation simulation = take_simulation(settings, setup);
   settings.refuse_rest();
-  const Outcome outcome = simulate(*program, setup);
+  const Outcome outcome = simulation();
   if (setup.progress != nullptr) fmt::print(stderr, "\r{:60}\r", "");
   print(setup, outcome);
   return 0;

@@ -6,6 +6,7 @@ installed. A subcommand that this knows nothing of fails.
 """
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ class Installed(unittest.TestCase):
 
     def test_every_command_has_a_test(self):
         text = self.run_command("--help")
-        commands = set(re.findall(r"^    ([a-z]+) ", text, re.MULTILINE))
+        commands = set(re.findall(r"^    ([a-z]+)\b", text, re.MULTILINE))
         self.assertIn("report", commands)
         tested = {name[5:] for name in dir(self) if name.startswith("test_")}
         self.assertEqual(commands - tested, set())
@@ -50,6 +51,14 @@ class Installed(unittest.TestCase):
                          "--kernels", "gemm=6ms", "--policy", "fifo,sa", "--json", self.output)
         self.assertEqual(self.output.read_text().count('"tasks": '), 2)
         self.assertIn("edr", self.run_command("simulate", "--list"))
+
+    @unittest.skipUnless(shutil.which("mpirun") and shutil.which("mpicc"), "there is no MPI")
+    def test_calibrate(self):
+        self.run_command("calibrate", "--output", self.output, "--", "mpirun", "-n", 2,
+                         OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        self.assertIn("latency_us = ", self.output.read_text())
+        self.run_command("simulate", "cholesky", "--n", 4096, "--ranks", 4, "--kernels",
+                         "gemm=6ms", "--network", self.output)
 
     def test_merge(self):
         self.run_command("merge", self.trace, "-o", self.output)

@@ -1,36 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The data of one worker of a pool: its stack, its times, and from these the length of its slices
-// and the number of items that it gives at a time.
+// The data of one worker of a pool: its stack, its times and its pace.
 //
 // Thread safety: one task uses it, and others when that has ended.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 
 #include "base/arch.hpp"
+#include "distributed/pool/pace.hpp"
 #include "distributed/pool/rank_pool.hpp"
 
 namespace imbrex::distributed {
 
 struct Pool::Worker {
-  static constexpr std::uint64_t slice_ns = 100'000;
-  static constexpr double chunk_ns = 2'000;
-  static constexpr std::size_t chunk_max = 64;
-  static constexpr std::size_t chunk_bytes_max = 16'384;  // copied under a lock
-
   detail::ItemStack stack;
-  std::uint64_t slice = 1;  // items
-  std::size_t chunk = 1;
+  Pace pace;
 
   Worker(const int index, const Options& options)
-      : options_(options),
-        chunk_most_(std::clamp<std::size_t>(chunk_bytes_max / options.item_bytes, 1, chunk_max)) {
+      : pace(options.item_bytes, options.chunk, options.interval) {
     stack.worker = index;
-    if (options.interval != 0) slice = options.interval;
-    if (options.chunk != 0) chunk = options.chunk;
   }
 
   void begin(const std::uint64_t now_ns) noexcept {
@@ -45,7 +34,7 @@ struct Pool::Worker {
     const std::uint64_t ns = passed();
     work_ns_ += ns;
     items_ += items;
-    if (items != 0) adapt(items, std::max<std::uint64_t>(ns, 1));
+    if (items != 0) pace.adapt(items, ns);
   }
   void search_begins() noexcept {
     if (has_worked_) overhead_ns_ += passed();
@@ -67,20 +56,6 @@ struct Pool::Worker {
     const std::uint64_t now = base::monotonic_ns();
     return now - std::exchange(last_ns_, now);
   }
-  // A slice grows slowly, since the next items may cost more, and shrinks at once.
-  void adapt(const std::uint64_t items, const std::uint64_t ns) noexcept {
-    const double item_ns = static_cast<double>(ns) / static_cast<double>(items);
-    if (options_.interval == 0) {
-      const auto right = static_cast<std::uint64_t>(static_cast<double>(slice_ns) / item_ns);
-      slice = std::clamp<std::uint64_t>(right, 1, 2 * slice);
-    }
-    if (options_.chunk == 0) {
-      chunk = std::clamp<std::size_t>(static_cast<std::size_t>(chunk_ns / item_ns), 1, chunk_most_);
-    }
-  }
-
-  const Options& options_;
-  const std::size_t chunk_most_;
   std::uint64_t items_ = 0, work_ns_ = 0, overhead_ns_ = 0, search_ns_ = 0, idle_ns_ = 0;
   std::uint64_t last_ns_ = 0;
   bool has_worked_ = false;

@@ -102,7 +102,7 @@ void Pool::run_slices(Worker& worker, const detail::PoolBody& body) {
       return;
     }
     worker.slice_begins();
-    const std::uint64_t items = body.run(body.function, worker.stack, worker.slice);
+    const std::uint64_t items = body.run(body.function, worker.stack, worker.pace.slice);
     worker.slice_ended(items);
     share(worker);
     detail::yield();
@@ -143,7 +143,7 @@ bool Pool::take_shared(Worker& worker) {
   const std::size_t items = shared_items();
   if (items == 0) return false;
   const std::size_t fair = items / (2 * workers_.size());
-  const std::size_t some = std::min(items, std::max<std::size_t>(worker.chunk, fair));
+  const std::size_t some = std::min(items, std::max<std::size_t>(worker.pace.chunk, fair));
   worker.stack.take_last(shared_, some * options_.item_bytes);
   search_.worked();
   note_shared();
@@ -156,12 +156,12 @@ std::size_t Pool::surplus(const Worker& worker) const noexcept {
   const std::size_t own = worker.stack.bytes() / options_.item_bytes;
   if (own < 2 || (workers_.size() == 1 && options_.ranks.size() == 1)) return 0;
   const std::size_t shared = shared_count_.load(std::memory_order_relaxed);
-  const std::size_t enough = worker.chunk * (workers_.size() + 8);
+  const std::size_t enough = worker.pace.chunk * (workers_.size() + 8);
   if (shared >= enough) return 0;
-  if (own > 2 * worker.chunk || hungry_.load(std::memory_order_relaxed)) {
+  if (own > 2 * worker.pace.chunk || hungry_.load(std::memory_order_relaxed)) {
     return std::min(own / 2, enough - shared);
   }
-  return shared == 0 ? std::min(own / 2, worker.chunk) : 0;
+  return shared == 0 ? std::min(own / 2, worker.pace.chunk) : 0;
 }
 
 void Pool::share(Worker& worker) {
@@ -174,8 +174,8 @@ void Pool::share(Worker& worker) {
     const std::lock_guard guard(mutex_);
     if (failed_.load(std::memory_order_relaxed)) return;
     shared_.take_first(worker.stack, some * options_.item_bytes);
-    chunk_.store(static_cast<std::uint32_t>(worker.chunk), std::memory_order_relaxed);
-    woken = wake((shared_items() + worker.chunk - 1) / worker.chunk);
+    chunk_.store(static_cast<std::uint32_t>(worker.pace.chunk), std::memory_order_relaxed);
+    woken = wake((shared_items() + worker.pace.chunk - 1) / worker.pace.chunk);
     std::size_t to = 0;
     while (shared_items() != 0 && search_.take_owed(to)) {
       parcels.push_back(pack_half(options_.ranks[to]));

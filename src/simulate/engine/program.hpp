@@ -29,6 +29,13 @@ enum class Role : std::uint8_t {
 struct TaskPlan {
   std::uint16_t kernel = 0;  // position in Program::kernels()
   Role role = Role::compute;
+  // The library sends or receives as soon as the accesses allow: this is no task of the program, it
+  // takes no worker, and its end releases tasks (MPI_Irecv with when(), futures of other ranks,
+  // copies of data with owners, the messages of a collective).
+  bool by_library = false;
+  // Not 0: instead of computing, the task creates tasks and waits for them. Program::expand() knows
+  // the task by this number.
+  std::uint32_t creates = 0;
   int priority = 0;
   int peer = 0;              // rank; of send and receive, as are the next two
   int tag = 0;
@@ -83,6 +90,10 @@ class Program {
   // Adds to the empty `batch` what `rank` creates next. False: it has created everything. Called
   // for each rank in turn, until it is false for that rank; a batch may stay empty.
   [[nodiscard]] virtual bool next(int rank, Batch& batch) = 0;
+  // Adds to the empty `batch` what the task that `plan` describes creates. The data of its tasks
+  // are its own.
+  virtual void expand([[maybe_unused]] int rank, [[maybe_unused]] const TaskPlan& plan,
+                      [[maybe_unused]] Batch& batch) {}
 };
 
 }  // namespace imbrex::simulate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The loop of the workers of a simulated rank, and where ready tasks go. The creator and progress
-// are in rank_creator.cpp and rank_progress.cpp.
+// The loop of the workers of a simulated rank, and where ready tasks go. Creators and progress are
+// in rank_creator.cpp and rank_progress.cpp.
 #include "simulate/engine/rank.hpp"
 
 #include <cmath>
@@ -50,7 +50,6 @@ Rank::Rank(EventQueue& events, PointToPoint& mpi, Program& program, const int ra
   lineage_.use(policy_->flow(), [](void* const policy, Task& task, const int priority) {
     static_cast<sched::Policy*>(policy)->raise(task, priority);
   }, policy_.get());
-  table_ = std::make_unique<task::DependTable>(lineage_.marks() ? &lineage_ : nullptr);
   if (lineage_.flow().times()) lineage_.report(&told);
   for (std::size_t i = 0; i < kernels_.size(); ++i) {
     ops_.push_back({.run = nullptr, .drop = nullptr, .destroy = nullptr});
@@ -68,22 +67,21 @@ Rank::Rank(EventQueue& events, PointToPoint& mpi, Program& program, const int ra
                            .tied = true});
   root_.root.store(true, std::memory_order_relaxed);
   root_.state.store(State::running, std::memory_order_relaxed);
-  root_.family = &family_;
-  family_.children.owner = &root_;
-  family_.current = &family_.children;
+  main_ = std::make_unique<Creator>(root_);
   mpi.listen(rank, {.arrived = [](void* const object) { static_cast<Rank*>(object)->arrived(); },
                     .object = this});
 }
 
 Rank::~Rank() {
   task::Outcome outcome;
-  table_->clear(outcome);
+  if (main_->table != nullptr) main_->table->clear(outcome);
   while (Task* const dead = outcome.dead.pop()) recycle(*dead);
 }
 
 void Rank::start() {
   Worker& creator = workers_[0];
   creator.task = &root_;
+  creator.creator = main_.get();
   creator.stage = Stage::creates;
   at(events_.now(), creator);
   for (std::size_t id = 1; id < workers_.size(); ++id) rest(workers_[id], true);
@@ -136,9 +134,10 @@ void Rank::rest(Worker& worker, const bool eager) {
 // A claimed task begins, or goes on.
 void Rank::run(Worker& worker, Task& task) {
   worker.task = &task;
-  if (&task == &root_) {
-    root_.fiber = nullptr;
-    family_.current->awaiting = task::Await::nothing;
+  if (task.family != nullptr) {  // a creator goes on
+    worker.creator = &task == &root_ ? main_.get() : creators_.at(&task).get();
+    task.fiber = nullptr;
+    worker.creator->family.current->awaiting = task::Await::nothing;
     worker.stage = Stage::creates;
     at(events_.now(), worker);
     return;
@@ -162,9 +161,11 @@ void Rank::begin(Worker& worker, Task& task) {
   lineage_.begins(task, outcome);
   act_on(worker.id, outcome);
   const TaskPlan& plan = plan_of(task);
-  Time busy = setup_.task_ns;
+  Time busy = setup_.task_ns + std::exchange(worker.owed, 0);
   sums_.overhead_ns += setup_.task_ns;
-  if (plan.role == Role::compute) {
+  if (plan.creates != 0) {
+    begin_creator(worker, task, plan);
+  } else if (plan.role == Role::compute) {
     const Time given = plan.duration >= 0 ? plan.duration : kernels_[plan.kernel].duration;
     const Time duration = std::llround(static_cast<double>(given) * setup_.slowness);
     sums_.in_task_ns += duration;
@@ -227,11 +228,15 @@ void Rank::end(Worker& worker) {
     const Time duration = worker.was_suspended ? 0 : 1 + events_.now() - worker.began;
     step = lineage_.ends(task, static_cast<std::uint64_t>(duration));
   }
+  const auto creator = task.family != nullptr ? creators_.extract(&task) : Creators::node_type();
+  if (!creator.empty() && creator.mapped()->table != nullptr) {
+    creator.mapped()->table->clear(outcome);
+  }
   if (task::body_ended(task)) task::complete(task, worker.tally, outcome);
   ++sums_.ended;
   note_end(step, outcome);
   Task* const next = sched::rules::take_only_one(outcome.ready, [&](const Task& ready) {
-    return worker.inbox == nullptr && &ready != &root_ && policy_->empty(worker.id);
+    return worker.inbox == nullptr && !plan_of(ready).by_library && policy_->empty(worker.id);
   });
   act_on(worker.id, outcome);
   poll_if_due(worker);
@@ -249,6 +254,10 @@ Entry Rank::take_others(Worker& worker) {
   if (worker.inbox != nullptr) return {std::exchange(worker.inbox, nullptr), true};
   if (Task* const task = sched::rules::take_due(worker.behind, false, begun_)) {
     if (!worker.behind.empty()) worker.turn_of_others.after_one_pick();
+    return {task, true};
+  }
+  if (Task* const task = sched::rules::take_due(behind_, false, begun_)) {
+    if (!behind_.empty()) worker.turn_of_others.after_one_pick();
     return {task, true};
   }
   return {};
@@ -276,9 +285,10 @@ Entry Rank::find(Worker& worker, const bool eager) {
 Task* Rank::find_claimed(Worker& worker, const bool eager) {
   for (;;) {
     Entry entry = find(worker, eager);
-    if (!entry && !worker.behind.empty()) {
+    if (!entry && !(worker.behind.empty() && behind_.empty())) {
       if (workers_.size() > 1) entry = find(worker, true);
       if (!entry) entry = {sched::rules::take_due(worker.behind, true, begun_), true};
+      if (!entry) entry = {sched::rules::take_due(behind_, true, begun_), true};
     }
     if (!entry) return nullptr;
     if (task::claim(entry)) return entry.task;
@@ -308,6 +318,7 @@ void Rank::enqueue(const int worker, Task& task, const Origin origin) {
     wake(workers_[0]);
     return;
   }
+  if (origin != Origin::resumed && plan_of(task).by_library) return post(worker, task);
   if (origin != Origin::resumed) task.state.store(State::ready, std::memory_order_release);
   if (origin == Origin::forked && lineage_.marks()) mark(task);
   if (only_queue_ != nullptr && worker != sched::no_worker) {

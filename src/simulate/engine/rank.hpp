@@ -5,7 +5,7 @@
 //
 // Thread safety: none.
 // Invariants:
-//   (1) a worker is idle, or runs a task, or is the creator; a busy one has one event to come.
+//   (1) a worker is idle, or runs a task or a creator; a busy one has one event to come.
 //   (2) a task in a queue owns one reference, as in the runtime (task/descriptor.hpp).
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/slab.hpp"
@@ -79,13 +80,30 @@ class Rank {
  private:
   enum class Stage : std::uint8_t {
     idle,
-    creates,    // the creator
+    creates,    // a creator
     starts,     // a task that sends or receives is in its call
     ends        // a task, or the rest of one that has waited, is about to end
   };
+  // Main, or a task that creates others: which, and how far it is.
+  struct Creator {
+    explicit Creator(Task& its_task) noexcept : task(&its_task) {
+      family.children.owner = &its_task;
+      family.current = &family.children;
+      its_task.family = &family;
+    }
+    Task* task;
+    task::Family family;
+    std::unique_ptr<task::DependTable> table;
+    Batch batch;
+    bool created_all = false;
+    bool checked_ahead = false;    // for the next task
+  };
+  using Creators = std::unordered_map<const Task*, std::unique_ptr<Creator>>;
   struct Worker {
     int id = 0;
     Stage stage = Stage::idle;
+    Creator* creator = nullptr;    // while it creates
+    Time owed = 0;                 // what calls of the library take, before its next task
     bool is_woken = false;         // an event that lets it look is on its way
     Task* task = nullptr;
     Time began = 0;                // of the task's last piece
@@ -118,18 +136,27 @@ class Rank {
   void recycle(Task& task);
   void drop_reference(Task& task);
 
-  // ---- the creator (sched/waist/tasks) ----
+  // ---- creators (sched/waist/tasks) ----
   void create(Worker& worker);
+  void begin_creator(Worker& worker, Task& task, const TaskPlan& plan);
+  void end_creator(Worker& worker);
   [[nodiscard]] bool refill(Worker& worker);
   [[nodiscard]] bool gives_way(Worker& worker);
   void wait_for_all(Worker& worker);
   void leave_creator(Worker& worker, std::uint64_t tasks_min, bool waits);
-  [[nodiscard]] Task& make_task(const TaskPlan& plan, std::size_t accesses);
-  void submit(const TaskPlan& plan);
+  void put_behind(Worker& worker, Task& task, std::uint64_t before);
+  [[nodiscard]] Task& make_task(const Creator& creator, const TaskPlan& plan,
+                                std::size_t accesses);
+  void submit(Worker& worker, const TaskPlan& plan);
+
+  // ---- messages of the library ----
+  void post(int worker, Task& task);
+  void complete_posted(int worker, Task& task);
 
   // ---- progress (mpi/engine) ----
   void arrived();
   void poll(int worker);
+  void goes_on(int worker, Task& task);
   void poll_if_due(const Worker& worker);
   void poll_as(int worker);
   [[nodiscard]] Time next_poll_of_thread() const noexcept;
@@ -160,13 +187,11 @@ class Rank {
   task::Lineage lineage_;
   std::vector<detail::BodyOps> ops_;        // of each kernel
   std::vector<Kernel> kernels_;
-  std::unique_ptr<task::DependTable> table_;
-  Task root_;                                // the creator
-  task::Family family_;
+  Task root_;                                // main
+  std::unique_ptr<Creator> main_;
+  Creators creators_;                        // tasks that create tasks
   std::vector<Worker> workers_;
-  Batch batch_;
-  bool created_all_ = false;
-  bool checked_ahead_ = false;               // for the next task
+  std::deque<sched::Behind> behind_;         // tasks that gave way, for any worker
   bool is_done_ = false;
   std::uint64_t next_id_ = 1;
   std::uint64_t begun_ = 0;

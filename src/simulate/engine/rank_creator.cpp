@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The creator of a simulated rank: main, which creates the tasks of the program one after the other
-// and waits for them.
+// The creators of a simulated rank: main, which creates the tasks of the program one after the
+// other and waits for them, and tasks that do the same with tasks of their own. And what the
+// library sends and receives by itself.
 #include <algorithm>
+#include <cmath>
 #include <new>
+#include <utility>
 
 #include "simulate/engine/closure.hpp"
 #include "simulate/engine/rank.hpp"
@@ -12,75 +15,99 @@ namespace imbrex::simulate {
 
 using task::State;
 
-// Main goes on: it creates one task, and the next after the time that this takes.
+// The creator goes on: it creates one task, and the next after the time that this takes.
 void Rank::create(Worker& worker) {
   flush(worker);
-  if (batch_.empty() && !refill(worker)) return;
-  if (!checked_ahead_ && gives_way(worker)) return;
-  checked_ahead_ = false;
-  submit(batch_.front());
-  batch_.pop();
+  Creator& creator = *worker.creator;
+  if (creator.batch.empty() && !refill(worker)) return;
+  if (!creator.checked_ahead && gives_way(worker)) return;
+  creator.checked_ahead = false;
+  submit(worker, creator.batch.front());
+  creator.batch.pop();
+  const Time busy = setup_.creator_ns + std::exchange(worker.owed, 0);
   sums_.overhead_ns += setup_.creator_ns;
-  at(events_.now() + setup_.creator_ns, worker);
+  at(events_.now() + busy, worker);
 }
 
-// Gets the next tasks to create. False: main has ended, or waits.
+// The body of `task` begins, which creates tasks.
+void Rank::begin_creator(Worker& worker, Task& task, const TaskPlan& plan) {
+  auto creator = std::make_unique<Creator>(task);
+  if (task.scope != nullptr) creator->family.children.finish = task.scope->finish;
+  program_.expand(rank_, plan, creator->batch);
+  creator->created_all = true;
+  worker.creator = creator.get();
+  worker.stage = Stage::creates;
+  creators_.emplace(&task, std::move(creator));
+}
+
+// Its tasks are complete.
+void Rank::end_creator(Worker& worker) {
+  if (worker.creator != main_.get()) return end(worker);
+  is_done_ = true;
+  sums_.end = events_.now();
+  look(worker, false);
+}
+
+// Gets the next tasks to create. False: the creator has ended, or waits.
 bool Rank::refill(Worker& worker) {
-  while (batch_.empty()) {
-    if (batch_.waits() || created_all_) {
-      batch_.clear();
-      if (!family_.current->finished_all(task::Await::descendants)) {
+  Creator& creator = *worker.creator;
+  while (creator.batch.empty()) {
+    if (creator.batch.waits() || creator.created_all) {
+      creator.batch.clear();
+      if (!creator.family.current->finished_all(task::Await::descendants)) {
         wait_for_all(worker);
         return false;
       }
-      [[maybe_unused]] const bool over = family_.current->begin_wait(task::Await::descendants);
-      family_.current->awaiting = task::Await::nothing;
-      if (created_all_) {
-        is_done_ = true;
-        sums_.end = events_.now();
-        look(worker, false);
+      [[maybe_unused]] const bool over =
+          creator.family.current->begin_wait(task::Await::descendants);
+      creator.family.current->awaiting = task::Await::nothing;
+      if (creator.created_all) {
+        end_creator(worker);
         return false;
       }
     }
-    batch_.clear();
-    created_all_ = !program_.next(rank_, batch_);
+    creator.batch.clear();
+    creator.created_all = !program_.next(rank_, creator.batch);
   }
   return true;
 }
 
-// True, and main has left its worker, if it is too far ahead of the tasks that it has created.
+// True, and the creator has left its worker, if it is too far ahead of the tasks that it has
+// created.
 bool Rank::gives_way(Worker& worker) {
-  if (++family_.unchecked <= window_) return false;
-  const auto ahead = sched::rules::look_ahead(family_.current->outstanding(), window_);
-  family_.unchecked = ahead.unchecked;
+  Creator& creator = *worker.creator;
+  if (++creator.family.unchecked <= window_) return false;
+  const auto ahead = sched::rules::look_ahead(creator.family.current->outstanding(), window_);
+  creator.family.unchecked = ahead.unchecked;
   if (!ahead.gives_way || policy_->size() == 0) return false;
-  checked_ahead_ = true;
+  creator.checked_ahead = true;
   leave_creator(worker, ahead.unchecked, false);
   return true;
 }
 
 void Rank::wait_for_all(Worker& worker) { leave_creator(worker, 0, true); }
 
-// Main leaves its worker, until all tasks are complete if it `waits`, else until others have gone
-// first. As in sched/run/loop/waiting.cpp the next task is found before main is known to wait.
+// The creator leaves its worker, until all its tasks are complete if it `waits`, else until others
+// have gone first. As in sched/run/loop/waiting.cpp the next task is found before the creator is
+// known to wait.
 void Rank::leave_creator(Worker& worker, const std::uint64_t tasks_min, const bool waits) {
-  root_.fiber = this;  // any address: it was suspended
-  root_.pending.store(1, std::memory_order_relaxed);
-  task::change_state(root_, State::running, State::suspended);
+  Creator& creator = *worker.creator;
+  Task& task = *creator.task;
+  task.fiber = this;  // any address: it was suspended
+  task.pending.store(1, std::memory_order_relaxed);
+  task::change_state(task, State::running, State::suspended);
   worker.stage = Stage::idle;
   worker.task = nullptr;
+  worker.creator = nullptr;
   poll_if_due(worker);
   Task* const next = find_claimed(worker, false);
   if (!waits) {
     const auto ready = static_cast<std::uint64_t>(policy_->size());
-    const std::uint64_t ticket = begun_ + sched::rules::tasks_before(ready, tasks_min);
-    root_.pending.store(0, std::memory_order_relaxed);
-    task::change_state(root_, State::suspended, State::resumable);
-    sched::rules::insert(worker.behind, {&root_, ticket});
-  } else if (family_.current->begin_wait(task::Await::descendants)) {
-    root_.pending.store(0, std::memory_order_relaxed);
-    task::change_state(root_, State::suspended, State::resumable);
-    worker.inbox = &root_;
+    put_behind(worker, task, sched::rules::tasks_before(ready, tasks_min));
+  } else if (creator.family.current->begin_wait(task::Await::descendants)) {
+    task.pending.store(0, std::memory_order_relaxed);
+    task::change_state(task, State::suspended, State::resumable);
+    enqueue(worker.id, task, sched::Origin::resumed);
   }
   if (next != nullptr) {
     run(worker, *next);
@@ -89,7 +116,16 @@ void Rank::leave_creator(Worker& worker, const std::uint64_t tasks_min, const bo
   }
 }
 
-Task& Rank::make_task(const TaskPlan& plan, const std::size_t accesses) {
+// Main stays with its worker; any worker goes on with a task.
+void Rank::put_behind(Worker& worker, Task& task, const std::uint64_t before) {
+  task.pending.store(0, std::memory_order_relaxed);
+  task::change_state(task, State::suspended, State::resumable);
+  const bool stays = &task == &root_ || workers_.size() == 1;
+  sched::rules::insert(stays ? worker.behind : behind_, {&task, begun_ + before});
+  if (!stays) wake_one();
+}
+
+Task& Rank::make_task(const Creator& creator, const TaskPlan& plan, const std::size_t accesses) {
   const std::size_t bytes = sizeof(Task) + closure_bytes +
                             (accesses != 0 ? task::AccessBlock::bytes(accesses) : 0);
   const bool large = bytes > base::slab_bytes_max;
@@ -100,8 +136,8 @@ Task& Rank::make_task(const TaskPlan& plan, const std::size_t accesses) {
                           .name = kernels_[plan.kernel].name.c_str(),
                           .where = nowhere,
                           .ops = &ops_[plan.kernel],
-                          .parent = &root_,
-                          .scope = family_.current,
+                          .parent = creator.task,
+                          .scope = creator.family.current,
                           .priority = plan.priority,
                           .group = 0,
                           .slot_class = static_cast<std::uint8_t>(slot_class),
@@ -110,24 +146,71 @@ Task& Rank::make_task(const TaskPlan& plan, const std::size_t accesses) {
   return task;
 }
 
-void Rank::submit(const TaskPlan& plan) {
-  const auto accesses = batch_.front_accesses();
-  Task& task = make_task(plan, accesses.size());
-  family_.current->count_spawned();
+void Rank::submit(Worker& worker, const TaskPlan& plan) {
+  Creator& creator = *worker.creator;
+  const auto accesses = creator.batch.front_accesses();
+  Task& task = make_task(creator, plan, accesses.size());
+  creator.family.current->count_spawned();
   task.reach = task::Reach::entry;
   ++sums_.created;
   sums_.live_most = std::max(sums_.live_most, sums_.created - sums_.ended);
   if (accesses.empty()) {
     task.pending.store(0, std::memory_order_relaxed);
-    enqueue(0, task, sched::Origin::forked);
+    enqueue(worker.id, task, sched::Origin::forked);
     return;
+  }
+  if (creator.table == nullptr) {
+    creator.table = std::make_unique<task::DependTable>(lineage_.marks() ? &lineage_ : nullptr);
   }
   void* const block = static_cast<std::byte*>(task.closure()) + closure_bytes;
   task::build_accesses(task, block, accesses);
   task::Outcome outcome;
-  table_->reserve(task, outcome);
-  if (table_->link(task, small_, outcome)) task::make_ready(task, outcome.ready);
-  act_on(0, outcome);
+  creator.table->reserve(task, outcome);
+  if (creator.table->link(task, small_, outcome)) task::make_ready(task, outcome.ready);
+  act_on(worker.id, outcome);
+}
+
+// ---- messages of the library -----------------------------------------------------------------
+
+// `task` stands for one, whose accesses now allow it. The call takes time of `worker`, if there is
+// one.
+void Rank::post(const int worker, Task& task) {
+  const TaskPlan& plan = plan_of(task);
+  task.state.store(State::running, std::memory_order_relaxed);
+  task::Outcome outcome;
+  lineage_.begins(task, outcome);
+  act_on(worker, outcome);
+  Time called = setup_.overhead_ns;
+  bool completes = false;
+  if (plan.role == Role::send) {
+    if (plan.bytes <= setup_.eager_bytes) {
+      called += std::llround(static_cast<double>(plan.bytes) * setup_.copy_ns_per_byte);
+    }
+    const int urgency = policy_->urgency_of(task.priority.load(std::memory_order_relaxed));
+    completes = mpi_.send(rank_, task, plan, urgency);
+  } else if (plan.role == Role::receive) {
+    completes = mpi_.receive(rank_, task, plan);
+  } else {
+    completes = true;  // a join: it only orders other tasks
+    called = 0;
+  }
+  if (worker != sched::no_worker) {
+    workers_[static_cast<std::size_t>(worker)].owed += called;
+    sums_.overhead_ns += called;
+  }
+  if (completes) return complete_posted(worker, task);
+  task.fiber = this;
+  task.pending.store(1, std::memory_order_relaxed);
+  task::change_state(task, State::running, State::suspended);
+}
+
+void Rank::complete_posted(const int worker, Task& task) {
+  task::Tally tally;
+  task::Outcome outcome;
+  if (task::body_ended(task)) task::complete(task, tally, outcome);
+  task::flush(tally, outcome);
+  ++sums_.ended;
+  act_on(worker, outcome);
 }
 
 }  // namespace imbrex::simulate

@@ -72,11 +72,19 @@ void Rank::poll_as(const int worker) {
   last_poll_ = events_.now();
   complete_.clear();
   mpi_.poll(rank_, complete_);
-  for (Task* const task : complete_) {
-    if (!task->release()) continue;
-    task::change_state(*task, task::State::suspended, task::State::resumable);
-    enqueue(worker, *task, sched::Origin::resumed);
+  for (Task* const task : complete_) goes_on(worker, *task);
+}
+
+// What `task` has sent or received is complete.
+void Rank::goes_on(const int worker, Task& task) {
+  if (!task.release()) return;
+  if (plan_of(task).by_library) {
+    task.fiber = nullptr;
+    task::change_state(task, task::State::suspended, task::State::running);
+    return complete_posted(worker, task);
   }
+  task::change_state(task, task::State::suspended, task::State::resumable);
+  enqueue(worker, task, sched::Origin::resumed);
 }
 
 // ---- what the policy learns ------------------------------------------------------------------

@@ -40,4 +40,49 @@ struct StencilSetup {
 // than 3 * ghost cells.
 [[nodiscard]] std::unique_ptr<Program> make_stencil(const StencilSetup& setup);
 
+struct ExchangeSetup {
+  int ranks = 1;
+  std::int64_t n = 1;   // lines of the field, of n points each
+  int chunks = 16;      // of a rank's lines before the exchange
+  int parts = 16;       // and after it
+};
+// As the two-dimensional transform of apps/fft with `--variant messages`. Kernel: line. Throws
+// Error if n is not a multiple of the ranks.
+[[nodiscard]] std::unique_ptr<Program> make_exchange(const ExchangeSetup& setup,
+                                                     const DurationOf& duration_of);
+
+struct BlocksSetup {
+  int ranks = 1;
+  int blocks = 16;      // of a row, and of a column
+  int side = 64;        // cells of a block's row
+  int steps = 100;
+  int hot = 8;          // a block of the hot spot takes so many times as long
+};
+// As apps/stencil2d with blocks that do not move. Kernel: block, outside of the hot spot.
+[[nodiscard]] std::unique_ptr<Program> make_blocks(const BlocksSetup& setup,
+                                                   const DurationOf& duration_of);
+
+struct GradientsSetup {
+  bool multigrid = false;  // as apps/hpcg; else as apps/minife
+  int ranks = 1;
+  int n = 1;               // of a rank, in each dimension: elements (minife), points (hpcg)
+  int blocks = 1;          // sub-blocks of a rank
+  int iterations = 1;
+};
+// Kernels: multiply, add, dot (minife); smooth, multiply, add, dot, fill (hpcg); each on all points
+// of a rank, by one worker. Throws Error if hpcg's n is not a multiple of 8.
+[[nodiscard]] std::unique_ptr<Program> make_gradients(const GradientsSetup& setup,
+                                                      const DurationOf& duration_of);
+
+struct WavefrontSetup {
+  int ranks = 1;
+  std::int64_t rows = 1, columns = 1;
+  std::int64_t outer_rows = 1, outer_columns = 1;  // of an outer tile
+  std::int64_t inner_rows = 1, inner_columns = 1;  // of a task's tile
+  bool cyclic = false;                             // outer tiles; else in blocks of a diagonal
+};
+// As apps/smith_waterman with `--variant imbrex`. Kernel: tile, of a whole inner tile.
+[[nodiscard]] std::unique_ptr<Program> make_wavefront(const WavefrontSetup& setup,
+                                                      const DurationOf& duration_of);
+
 }  // namespace imbrex::simulate
