@@ -98,6 +98,30 @@ class LearningTest : public OnRuntime {
     for (int i = 0; i < 2; ++i) task("other").launch([&log, i] { log.add(i); });
     task("first").inout(x).launch([&log] { log.add(10); });
   }
+  // A rank that waits for its first message has nothing to run, so its creator goes on.
+  static void expect_that_a_send_teaches_tasks_created_before(const int tasks_between) {
+    Log log;
+    Promise<void> message("message");
+    const Future<void> arrived = message.future();
+    int x = 0, y = 0, z = 0;
+    const auto receive_and_pass_on = [&](int& field, const int number) {
+      task("receive").in(arrived).inout(field).launch([&log, number] { log.add(number); });
+      task("send").in(field).launch([&log, number] {
+        log.add(number + 1);
+        send();
+      });
+    };
+    finish([&] {
+      receive_and_pass_on(x, 0);
+      task("other").in(arrived).launch([&log] { log.add(2); });
+      receive_and_pass_on(y, 10);
+      for (int i = 0; i < tasks_between; ++i) {
+        task("later").in(arrived).inout(z).launch([] {});
+      }
+      message.set();
+    });
+    EXPECT_EQ(log.entries(), Entries({0, 1, 10, 11, 2})) << tasks_between;
+  }
 };
 INSTANTIATE_TEST_SUITE_P(OneWorker, LearningTest,
                          testing::ValuesIn(setups({1}, {"fa", "ga"})), name_of);
@@ -149,27 +173,13 @@ TEST_P(LearningTest, a_task_that_sends_raises_tasks_created_before_it_ran) {
   EXPECT_EQ(log.entries(), Entries({10, 11, 1, 12, 0}));
 }
 
-// A rank that waits for its first message has nothing to run, so its creator goes on.
 TEST_P(LearningTest, a_task_that_sends_raises_tasks_created_thousands_before) {
-  Log log;
-  Promise<void> message("message");
-  const Future<void> arrived = message.future();
-  int x = 0, y = 0, z = 0;
-  const auto receive_and_pass_on = [&](int& field, const int number) {
-    task("receive").in(arrived).inout(field).launch([&log, number] { log.add(number); });
-    task("send").in(field).launch([&log, number] {
-      log.add(number + 1);
-      send();
-    });
-  };
-  finish([&] {
-    receive_and_pass_on(x, 0);
-    task("other").in(arrived).launch([&log] { log.add(2); });
-    receive_and_pass_on(y, 10);
-    for (int i = 0; i < 5000; ++i) task("later").in(arrived).inout(z).launch([] {});
-    message.set();
-  });
-  EXPECT_EQ(log.entries(), Entries({0, 1, 10, 11, 2}));
+  expect_that_a_send_teaches_tasks_created_before(5000);
+}
+
+// More tasks than the first size of what a policy remembers.
+TEST_P(LearningTest, a_task_that_sends_raises_tasks_created_a_hundred_thousand_before) {
+  expect_that_a_send_teaches_tasks_created_before(150'000);
 }
 
 TEST_P(LearningTest, a_task_whose_child_sends_is_next_to_one_that_does) {
