@@ -2,10 +2,12 @@
 // Measures the MPI and the network between rank 0 and the last rank, for `imbrex calibrate`, which
 // compiles this file with the MPI's own compiler. Prints NAME VALUE lines: times in microseconds,
 // sizes in bytes. Needs no imbrex. With a third rank, rank 1 is on the node of rank 0.
+#define _DEFAULT_SOURCE  // usleep()
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { large = 1 << 20, rounds = 400, stream = 64, repetitions = 9 };
 
@@ -177,6 +179,18 @@ static void measure_pair(const char* prefix) {
   PRINT("sender_answers", sender_answers(limit < large / 2 ? 2 * limit + 65536 : large));
 }
 
+// A barrier in which ranks sleep, so that they take no processor from the pair that measures.
+static void wait_for_all(void) {
+  MPI_Request request;
+  int done = 0;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  for (;;) {
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (done) return;
+    usleep(1000);
+  }
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -189,10 +203,11 @@ int main(int argc, char** argv) {
   const int last = ranks - 1;
   other = rank == 0 ? last : 0;
   if (rank == 0 || rank == last) measure_pair("");
-  MPI_Barrier(MPI_COMM_WORLD);
+  wait_for_all();
   if (ranks > 2) {
     other = rank == 0 ? 1 : 0;
     if (rank < 2) measure_pair("node_");
+    wait_for_all();
   }
   if (rank == 0) {
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
