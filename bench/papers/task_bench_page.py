@@ -10,6 +10,10 @@ from page import of, table, values
 
 VARIANTS = {"mpi": "MPI", "openmp": "MPI+OpenMP", "tasks": "imbrex, tasks", "data": "imbrex, data",
             "starpu": "StarPU"}
+PATTERNS = ("trivial", "no_communication", "stencil_1d", "stencil_1d_periodic", "dom", "tree",
+            "fft", "all_to_all", "nearest", "spread", "random_nearest")
+SILENT = ("trivial", "no_communication")  # patterns without messages
+SHAPES = ("1x1", "1x2", "2x1", "2x2")  # ranks x workers
 GOAL = 0.5  # of the best rate
 
 
@@ -28,24 +32,23 @@ def cores_of(shape, cores):
 
 
 def curve(points, best, cores):
-    """[(granularity in us, efficiency)], by granularity, of a sweep's (rounds, tasks, work,
-    seconds)."""
-    return sorted((1e6 * seconds * cores / tasks, work / seconds / best)
-                  for _, tasks, work, seconds in points)
+    """[(granularity in us, efficiency)] of a sweep's (rounds, tasks, work, seconds), from short
+    tasks to long ones."""
+    return [(1e6 * seconds * cores / tasks, work / seconds / best)
+            for _, tasks, work, seconds in sorted(points)]
 
 
 def metg(points, best, cores):
-    """The smallest granularity in us from which on every larger one has the goal's efficiency,
-    interpolated between two points; and "" or, where the sweep does not reach over the goal, ">",
-    not down to it, "<"."""
+    """The granularity in us of the shortest tasks that reach the goal, interpolated to the next
+    shorter ones; and a mark: "", ">" where no tasks are long enough, "<" where all are."""
     found = curve(points, best, cores)
-    below = [place for place, (_, efficiency) in enumerate(found) if efficiency < GOAL]
-    if not below:
-        return found[0][0], "<"
-    if below[-1] == len(found) - 1:
+    reached = [place for place, (_, efficiency) in enumerate(found) if efficiency >= GOAL]
+    if not reached:
         return found[-1][0], ">"
-    (low_us, low), (high_us, high) = found[below[-1]], found[below[-1] + 1]
-    share = (math.log(GOAL) - math.log(low)) / (math.log(high) - math.log(low)) if low > 0 else 1
+    if reached[0] == 0:
+        return found[0][0], "<"
+    (low_us, low), (high_us, high) = found[reached[0] - 1], found[reached[0]]
+    share = (math.log(GOAL) - math.log(low)) / (math.log(high) - math.log(low))
     return math.exp(math.log(low_us) + share * (math.log(high_us) - math.log(low_us))), ""
 
 
@@ -88,10 +91,6 @@ class Metgs:
         middle = found[len(found) // 2]
         return middle[0], found[0][0], found[-1][0], middle[1], len(found)
 
-    def median(self, pattern, variant, shape):
-        found = self.of(pattern, variant, shape)
-        return None if found is None else found[0]
-
 
 def plain_shape(shape, cores):
     """The shape of plain MPI that uses as many cores: a rank is one thread."""
@@ -116,45 +115,46 @@ def cell(found):
 
 
 def verdict(ours, theirs):
+    """Whether the goal is reached, and the ratio of the medians."""
     if ours is None or theirs is None:
         return "not measured"
-    return f"{'yes' if ours < theirs else 'NO'} ({ours / theirs:.2f})"
+    text = "NO" if ours[0] >= theirs[0] else "yes"
+    if text == "yes" and ours[2] >= theirs[1]:
+        text = "yes, within the spread"
+    return f"{text} ({ours[0] / theirs[0]:.2f})"
 
 
 def patterns_of(lines):
-    """In the order of the program's table, which is that of the first repetition."""
-    order = ["trivial", "no_communication", "stencil_1d", "stencil_1d_periodic", "dom", "tree",
-             "fft", "all_to_all", "nearest", "spread", "random_nearest"]
-    return [pattern for pattern in order if any(line["part"] == pattern for line in lines)]
+    """In the order of the program's table."""
+    return [pattern for pattern in PATTERNS if any(line["part"] == pattern for line in lines)]
 
 
-def communicates(pattern):
-    return pattern not in ("trivial", "no_communication")
+def title_of(shape, cores):
+    ranks, workers = shape_of(shape)
+    return (f"## METG(50 %) on {ranks} rank{'s' if ranks > 1 else ''} x {workers} "
+            f"worker{'s' if workers > 1 else ''}" +
+            (", oversubscribed" if ranks * workers > cores else ""))
 
 
 def shape_section(metgs, shape, name):
-    ranks, workers = shape_of(shape)
-    crowded = ranks * workers > metgs.cores
-    title = f"## METG(50 %) on {ranks} rank{'s' if ranks > 1 else ''} x {workers} " \
-            f"worker{'s' if workers > 1 else ''}" + (", oversubscribed" if crowded else "")
     plain = plain_shape(shape, metgs.cores)
     rows, goals = [], []
     for pattern in patterns_of(metgs.lines):
         cells = [cell(metgs.of(pattern, variant, plain if variant == "mpi" else shape))
                  for variant in VARIANTS]
         rows.append((f"`{pattern}`", *cells))
-        ours = [metgs.median(pattern, variant, shape) for variant in ("tasks", "data")]
-        best = min((value for value in ours if value is not None), default=None)
-        goals.append((f"`{pattern}`",
-                      verdict(best, metgs.median(pattern, "openmp", shape)),
-                      verdict(best, metgs.median(pattern, "mpi", plain))
-                      if communicates(pattern) else "no goal"))
-    text = [title, "", "Microseconds: the median of the repetitions, the least and the most." +
-            (f" The column MPI has {plain}, which uses as many cores." if plain != shape else "") +
-            (" More threads than cores share the machine." if crowded else ""), "",
+        ours = [metgs.of(pattern, variant, shape) for variant in ("tasks", "data")]
+        best = min((found for found in ours if found is not None), default=None)
+        goals.append((f"`{pattern}`", verdict(best, metgs.of(pattern, "openmp", shape)),
+                      verdict(best, metgs.of(pattern, "mpi", plain))
+                      if pattern not in SILENT and plain != "1x1" else "no messages"))
+    text = [title_of(shape, metgs.cores), "",
+            "Microseconds: the median of the repetitions, the least and the most." +
+            (f" The column MPI has {plain}, which uses as many cores." if plain != shape else ""),
+            "",
             table(("pattern", *VARIANTS.values()), rows),
             "The goal: the better of imbrex's variants is below MPI+OpenMP in every pattern, and "
-            "below plain MPI where the pattern communicates. The number is the ratio to the other "
+            "below plain MPI where plain MPI sends messages. The number is the ratio to the other "
             "program.", "",
             table(("pattern", "below MPI+OpenMP", "below MPI"), goals),
             f"![Efficiency over granularity on {shape}]({name})", ""]
@@ -175,8 +175,8 @@ A program runs a graph with many numbers of rounds of its kernel, from long task
 The *granularity* is the time of a run times its cores, divided by its tasks. The *efficiency* is
 the rate of the kernels, in rounds a second, divided by the best rate. The best rate is the highest
 one that any variant reaches with any pattern on as many cores, a median over the repetitions.
-METG(50 %) lies where the curve of efficiency crosses 50 %: between two points the logarithms are
-interpolated.
+METG(50 %) is the granularity of the shortest tasks that reach 50 %: between them and the next
+shorter tasks, the logarithms are interpolated.
 
 Every task checks that each of its inputs is the right output of the step before.
 """
@@ -193,32 +193,37 @@ LIMITS = """\
 ## Limits
 
 - The ranks of this page share one machine: a message is a copy through shared memory.
-- A table has no "yes" for a ratio that differs from 1 by less than its repetitions differ from each
-  other: compare the ranges.
-- StarPU has a thread for MPI and a thread that submits tasks, beside its workers. Its graphs have
-  40 steps, and its points are further apart.
+- StarPU is measured on one rank alone. On several ranks it has a thread that polls MPI beside each
+  rank's workers, and this machine has fewer cores than all of these threads. Its graphs have 40
+  steps, and its points are further apart.
 """
 
 
 def write(path, results):
     """The page at `path`, and a picture for each shape beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     text = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->",
             "# Task Bench: the smallest tasks that are worth it", "", HEAD,
-            "```sh", "bench/papers/task_bench      # goes on where it stopped", "```", "",
-            f"`bench/papers/task_bench` wrote this page from {page.origin(results)}, with "
-            f"{results['mpi']}. Graphs have {results['width']} columns and up to "
-            f"{results['steps']} steps; an output has 16 bytes.", "", METHOD]
-    for kernel in values(results["results"], "kernel"):
+            "```sh", "bench/papers/task_bench          # about 6 minutes; goes on where it stopped",
+            "bench/papers/task_bench --again  # measures everything again", "```", ""]
+    if results["results"]:
+        text += [f"`bench/papers/task_bench` wrote this page from {page.origin(results)}, with "
+                 f"{results['mpi']}. Graphs have {results['width']} columns and up to "
+                 f"{results['steps']} steps; an output has 16 bytes.", ""]
+    text += [METHOD]
+    for kernel in values(results["results"], "kernel") or ["compute"]:
         metgs = Metgs(results, kernel)
         if kernel != "compute":
             text += [f"The next tables have the kernel `{kernel}`.", ""]
-        for shape in values(metgs.lines, "shape"):
+        for shape in SHAPES:
+            if not any(line["shape"] == shape for line in metgs.lines):
+                text += [title_of(shape, metgs.cores), "", "Not measured.", ""]
+                continue
             suffix = shape if kernel == "compute" else f"{kernel}_{shape}"
             picture = path.with_name(f"{path.stem}_{suffix}.png")
             text += shape_section(metgs, shape, picture.name)
             draw(metgs, shape, picture)
     text += [LITERATURE, LIMITS]
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(text).rstrip("\n") + "\n")
 
 
