@@ -20,6 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import capra_model  # noqa: E402
 import capra_page  # noqa: E402
+import ipdps13_page  # noqa: E402
 import iwomp21_page  # noqa: E402
 import page  # noqa: E402
 import records  # noqa: E402
@@ -102,6 +103,37 @@ class SendsFirstTest(unittest.TestCase):
                       text)
         self.assertIn("| 32-24 | `fifo` | 25.0 | 12.5 | 10.0 | 2.5 | 33.2 | 8.0 |", text)
         self.assertIn("`fifo` is fastest at 16-48, with 20 % less time than at 32-24", text)
+
+
+class HcmpiTest(unittest.TestCase):
+    def test_simulated_points_stand_beside_the_published_ones(self):
+        lines = [{"part": "table4", "nodes": 8, "cores": 12, "seconds": 192.3 * 1.1}]
+        text = ipdps13_page.table4({"results": lines}, published("ipdps13"))
+        self.assertIn("| 12 | 211.5 | 192.3 | +10 % | - | 102.2 | - |", text)
+        self.assertIn("largest difference of 1 points is 10 %", text)
+        lines = [{"part": "table3", "nodes": 64, "cores": 16, "seconds": 2.0, "in_task": 0.9}]
+        text = ipdps13_page.table3({"results": lines}, published("ipdps13"))
+        self.assertIn("| 64 | 16 | 2.000 | 2.842 | -30 % | 1.800 | 2.765 |", text)
+        self.assertIn("11 of 12 rows have not been simulated", text)
+
+    def test_the_verdict_counts_rows(self):
+        lines = [{"part": "synchronisation", "benchmark": "sync_strict_2x1", "system": system,
+                  "median_ns": ns} for system, ns in (("imbrex", 2), ("MPI", 1), ("MPI+OpenMP", 3))]
+        self.assertIn("faster than MPI in 0 of 1 rows and than MPI+OpenMP in 1 of 1 rows",
+                      ipdps13_page.sync_verdict({"results": lines}))
+
+    def test_a_communication_worker_stands_beside_auto(self):
+        lines = [{"part": "communication_worker", "name": "UTS", "system": "imbrex", "shape": "4x4",
+                  "progress": progress, "seconds": seconds, "repetitions": 1}
+                 for progress, seconds in (("auto", 2.0), ("dedicated-thread", 3.0))]
+        text = ipdps13_page.communication_worker({"results": lines}, {})
+        self.assertIn("| UTS | imbrex | dedicated-thread | 4 x (3 + 1) | 3.000 | one run |", text)
+        self.assertIn("- UTS: a communication worker takes 1.50 times as long as `auto`", text)
+
+    def test_all_columns_of_table_2(self):
+        text = ipdps13_page.published_sync(published("ipdps13"))
+        row = next(line for line in text.splitlines() if line.startswith("| reduction | HCMPI |"))
+        self.assertEqual(row.count("|"), 18 + 3)
 
 
 class LoopsTest(unittest.TestCase):
