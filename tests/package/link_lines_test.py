@@ -146,7 +146,7 @@ class WithoutMpi(Installed):
         said = subprocess.run([self.imbrex(), "config", "--tsan", "--libs"], capture_output=True,
                               text=True, check=False)
         self.assertEqual(said.returncode, 1)
-        self.assertRegex(said.stderr, "^imbrex: .*ThreadSanitizer\n$")
+        self.assertRegex(said.stderr, "^imbrex config: .*ThreadSanitizer\n$")
 
 
 class WithMpi(Installed):
