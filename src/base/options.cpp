@@ -145,12 +145,12 @@ constexpr Former former_options[] = {
     {"POOL_CHUNK", "set WorkPoolOptions::chunk of each pool"},
     {"POOL_INTERVAL", "set WorkPoolOptions::poll_interval of each pool"},
     {"POOL_VICTIMS", "set WorkPoolOptions::victims of each pool"},
-    {"REQUEST_CALLBACK", "such completions are found by polling"},
-    {"SENDS_BYTES", "IMBREX_SENDS and IMBREX_SENDS_ABOVE are the limits that are left"},
-    {"SENDS_IN_ALL", "IMBREX_SENDS and IMBREX_SENDS_ABOVE are the limits that are left"},
+    {"REQUEST_CALLBACK", "imbrex polls for these completions"},
+    {"SENDS_BYTES", "use IMBREX_SENDS and IMBREX_SENDS_ABOVE"},
+    {"SENDS_IN_ALL", "use IMBREX_SENDS and IMBREX_SENDS_ABOVE"},
     {"SENDS_PATIENCE_MS", "the time is fixed"},
-    {"SENDS_UNDER_WAY", "IMBREX_SENDS and IMBREX_SENDS_ABOVE are the limits that are left"},
-    {"TREE_MEMORY", "data with owners takes the place of messages along trees"},
+    {"SENDS_UNDER_WAY", "use IMBREX_SENDS and IMBREX_SENDS_ABOVE"},
+    {"TREE_MEMORY", "use data with owners (imbrex::Space) instead of messages along trees"},
 };
 
 // The replacement of an option of an earlier version; empty for any other name.
@@ -217,13 +217,13 @@ std::string describe_unknown(const std::vector<std::string_view>& names) {
     const std::string_view instead = instead_of(names[index]);
     const std::string_view nearest = nearest_option(names[index]);
     if (!instead.empty()) {
-      text += fmt::format(" (no longer: {})", instead);
+      text += fmt::format(" (removed: {})", instead);
     } else if (!nearest.empty()) {
       text += fmt::format(" (did you mean IMBREX_{}?)", nearest);
     }
   }
   return text + (names.size() == 1 ? ": it is" : ": they are") +
-         " ignored; IMBREX_HELP=1 prints all that there are";
+         " ignored; IMBREX_HELP=1 prints all options";
 }
 
 Options read_options() {

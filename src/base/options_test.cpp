@@ -104,7 +104,7 @@ TEST(Options, say_where_the_setting_of_an_earlier_version_went) {
             std::string::npos);
   for (const char* const former : {"SENDS_BYTES", "TREE_MEMORY", "DATA_WINDOW", "POOL_VICTIMS"}) {
     const std::string text = describe_unknown({former});
-    EXPECT_NE(text.find("(no longer: "), std::string::npos) << text;
+    EXPECT_NE(text.find("(removed: "), std::string::npos) << text;
     EXPECT_EQ(text.find("did you mean"), std::string::npos) << text;
   }
 }

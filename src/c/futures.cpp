@@ -61,7 +61,8 @@ std::string describe_new_promise() {
 template <class Join>
 void join(const int count, const imbrex_future_t* const futures, imbrex_future_t* const joint,
           const Join& join_parts) {
-  if (count < 0) throw Error(fmt::format("imbrex: a future for {} futures", count));
+  if (count < 0) throw Error(fmt::format("imbrex: the number of futures to join is {}: give 0 or "
+                                         "more", count));
   if (count != 0) require(futures, "the array of futures");
   require(joint, "the future for all");
   std::vector<detail::Completion*> parts;
@@ -94,8 +95,8 @@ int imbrex_future_get(const imbrex_future_t future, void* const value, const siz
     require(future, "the future given to imbrex_future_get()");
     if (bytes != 0) require(value, "the value given to imbrex_future_get()");
     if (bytes != future->size) {
-      throw imbrex::Error(fmt::format("imbrex: imbrex_future_get() of {} bytes from a future that "
-                                      "has {}",
+      throw imbrex::Error(fmt::format("imbrex: imbrex_future_get() asks for {} bytes of a future "
+                                      "whose value has {}: give the size of the value",
                                       bytes, future->size));
     }
     imbrex::c::wait(future);

@@ -81,8 +81,8 @@ class Accesses {
     const auto begin = reinterpret_cast<std::uintptr_t>(access.object);
     const auto bytes = static_cast<std::uint64_t>(access.number);
     if (access.number < 0 || bytes > UINTPTR_MAX - begin) {
-      throw Error(fmt::format("imbrex: imbrex_access::number of a range is its size in bytes: {} "
-                              "from {} on cannot be",
+      throw Error(fmt::format("imbrex: imbrex_access::number is {} for the range that begins at "
+                              "{}: give the size of the range in bytes",
                               access.number, access.object));
     }
     const detail::AccessKind kind = kind_of(access.kind & ~IMBREX_RANGE);
@@ -99,8 +99,8 @@ class Accesses {
       case IMBREX_MUTEXINOUTSET: return detail::AccessKind::mutexinoutset;
       case IMBREX_INOUTSET: return detail::AccessKind::inoutset;
       default:
-        throw Error(fmt::format("imbrex: {} is no kind of an access: IMBREX_IN to IMBREX_NAMED, {} "
-                                "to {}",
+        throw Error(fmt::format("imbrex: imbrex_access::kind is {}: valid: IMBREX_IN to "
+                                "IMBREX_NAMED, {} to {}",
                                 kind, static_cast<int>(IMBREX_IN), static_cast<int>(IMBREX_NAMED)));
     }
   }

@@ -53,8 +53,8 @@ int look(dl_phdr_info* const object, std::size_t, void* const found) noexcept {
   return 1;
 }
 
-// Finds the MPI library that the program is bound to, else one that was loaded for somebody only,
-// as Python's modules are. False if there is none.
+// Finds the MPI library that the program is bound to, else an MPI library that was loaded with
+// RTLD_LOCAL, as Python's modules are. False if there is none.
 bool find_mpi(File& mpi) noexcept {
   void* const address = dlsym(RTLD_NEXT, "PMPI_Wtime");
   Dl_info place;
@@ -66,18 +66,19 @@ bool find_mpi(File& mpi) noexcept {
   return dl_iterate_phdr(&look, &mpi) != 0;
 }
 
-// Says it once.
-std::atomic<bool> has_said{false};
-void say_passes(const char* const mpi, const char* const why) noexcept {
-  if (has_said.exchange(true, std::memory_order_relaxed)) return;
-  std::fprintf(stderr, "imbrex: the calls of MPI go to %s without imbrex: %s.\n", mpi, why);
+// Prints the message once in the process.
+std::atomic<bool> has_reported{false};
+void report_bypass(const char* const mpi, const char* const why) noexcept {
+  if (has_reported.exchange(true, std::memory_order_relaxed)) return;
+  std::fprintf(stderr, "imbrex: MPI calls go directly to %s, without imbrex: %s.\n", mpi, why);
 }
 
-// Loads the libimbrex_mpi for this MPI; null, and said, if there is none.
+// Loads the libimbrex_mpi for this MPI; reports and returns null if there is none.
 void* open_backend(const char* const mpi) noexcept {
   const std::string_view interface = interface_of(mpi);
   if (interface.empty()) {
-    say_passes(mpi, "it has neither Open MPI's binary interface, nor MPICH's, nor the standard's");
+    report_bypass(mpi, "that library has neither the binary interface of Open MPI, nor that of "
+                       "MPICH, nor that of the MPI standard");
     return nullptr;
   }
   char name[64];
@@ -92,7 +93,7 @@ void* open_backend(const char* const mpi) noexcept {
   const int folder = slash == nullptr ? 0 : static_cast<int>(slash - here.dli_fname) + 1;
   std::snprintf(file.path, sizeof file.path, "%.*s%s", folder, here.dli_fname, name);
   void* const backend = dlopen(file.path, RTLD_NOW | RTLD_GLOBAL);
-  if (backend == nullptr) say_passes(mpi, dlerror());
+  if (backend == nullptr) report_bypass(mpi, dlerror());
   return backend;
 }
 
@@ -117,10 +118,10 @@ const char* name_of(unsigned number) noexcept {
 }
 
 // Programs ask whether their MPI has a function that is newer than MPI 3.1 by a weak reference or
-// by dlsym(). So this library must not show what the MPI lacks: hides, in its own table of symbols,
-// what stands between imbrex_newer_begin and imbrex_newer_end and is not defined behind it. In a
-// process whose MPI comes later, that is all of them. A symbol without a value is no definition to
-// the dynamic linker.
+// by dlsym(). So this library must not define functions that the MPI lacks. This function hides, in
+// the library's own table of symbols, the functions between imbrex_newer_begin and imbrex_newer_end
+// that no later library defines. In a process whose MPI is loaded later, it hides all of them. The
+// dynamic linker does not take a symbol without a value as a definition.
 [[gnu::constructor]] void hide_what_the_mpi_lacks() noexcept {
   Dl_info here;
   link_map* own = nullptr;
@@ -152,7 +153,7 @@ const char* name_of(unsigned number) noexcept {
   mprotect(reinterpret_cast<void*>(begin), bytes, PROT_READ);
 }
 
-// Sets all jumps. What neither the backend nor the MPI has stays as it is.
+// Sets all jumps. The jump of a function that neither the backend nor the MPI has stays as it is.
 void set_targets(void* const backend) noexcept {
   std::size_t number = 0;
   for (const char* name = imbrex_names; *name != '\0'; name += std::strlen(name) + 1) {
@@ -183,7 +184,7 @@ void* imbrex_choose(const unsigned number) noexcept {
   File mpi;
   if (!find_mpi(mpi)) {
     if (is_question_before_mpi(name)) return reinterpret_cast<void*>(&answer_no);
-    end_at(name, "and there is no MPI library in the process");
+    end_at(name, "but the process has no MPI library: link the program with one");
   }
   set_targets(open_backend(mpi.path));
   void* const target = __atomic_load_n(&imbrex_targets[number], __ATOMIC_ACQUIRE);

@@ -3,8 +3,8 @@
 """Writes the functions of MPI that libimbrex_preload.so shows: jumps, in assembly language.
 
 jumps.py FUNCTIONS PROCESSOR OUTPUT: FUNCTIONS has a name X in each line: the functions of MPI 3.1,
-and after an empty line those that came later, whose jumps stand between imbrex_newer_begin and
-imbrex_newer_end. For MPI_X and PMPI_X there
+and after an empty line the functions of later versions, whose jumps stand between
+imbrex_newer_begin and imbrex_newer_end. For MPI_X and PMPI_X there
 is a jump to an address in a table, imbrex_targets. Each address is at first that of code which
 calls imbrex_choose() with the number of the function, and then jumps to the result. No function of
 MPI takes a number in a vector register, so that code keeps the other arguments' registers only.

@@ -172,8 +172,8 @@ Failure& make(const char* const kind, const detail::TaskLabel& who,
 std::exception_ptr or_unknown(std::exception_ptr error) noexcept {
   if (error != nullptr) return error;
   return std::make_exception_ptr(
-      Error("imbrex: what was thrown is no exception of C++: another language's, or the end of a "
-            "thread by pthread_exit() or pthread_cancel(), which a task cannot call"));
+      Error("imbrex: the exception is not a C++ exception: it comes from another language, or from "
+            "pthread_exit() or pthread_cancel(), which a task must not call"));
 }
 
 }  // namespace
@@ -329,7 +329,7 @@ std::string describe(const Failed& failed) {
   if (!failed.text.empty()) return task + " has failed: " + failed.text;
   return task + " did not run, since " +
          (failed.cause_kind != nullptr ? place_of(failed.cause_kind, failed.cause)
-                                       : "what it depends on") +
+                                       : "a task or future that it depends on") +
          " has failed";
 }
 
@@ -357,7 +357,7 @@ void tell_who_has_thrown() noexcept {
   if (error == nullptr) return;
   const std::string label = label_beside(error, text_of(error));
   if (label.empty()) return;
-  base::report("what ends the program was thrown" + label);
+  base::report("the exception that ends the program was thrown" + label);
   base::drop_backtraces();
 }
 

@@ -56,8 +56,8 @@ void enter(void* const context) noexcept {
 void* make(Contexts& all) noexcept IMBREX_REQUIRES(all.lock) {
   if (all.origin == nullptr) all.origin = __tsan_create_fiber(0);
   if (++all.made == contexts_max) {
-    base::report("more tasks are suspended than ThreadSanitizer has contexts for: under it some "
-                 "7,900 at a time are the limit; use a smaller input");
+    base::report("more tasks are suspended than ThreadSanitizer has contexts for: its limit is "
+                 "some 7,900 tasks at a time; use a smaller input");
   }
   void* const here = __tsan_get_current_fiber();
   enter(all.origin);

@@ -350,7 +350,7 @@ std::string write_what_fits(const std::string& directory, const Header& header,
   json.finish();
   if (writer.lost() == 0) return "";
   return fmt::format("the trace of rank {} in {} has {} records and lacks {}, for which there was "
-                     "no room ({}); `imbrex report` reads what is there",
+                     "no room ({}); `imbrex report` reads the records that are there",
                      header.rank, directory, kept, writer.lost(), writer.why_lost());
 }
 

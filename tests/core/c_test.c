@@ -249,7 +249,7 @@ static void wrong_calls_are_refused(void) {
   CHECK(spawn("no body", NULL, NULL, 0, NULL, NULL) == IMBREX_ERR_USE);
   const imbrex_access none = {42, &number, 0};
   CHECK(spawn("no kind", add_one, &number, 1, &none, NULL) == IMBREX_ERR_USE);
-  SAYS("42 is no kind of an access");
+  SAYS("imbrex_access::kind is 42");
   const imbrex_access two[2] = {{IMBREX_IN, &number, 0}, {IMBREX_OUT, &number, 0}};
   CHECK(spawn("two kinds", add_one, &number, 2, two, NULL) == IMBREX_ERR_USE);
   SAYS("task \"two kinds\" names");

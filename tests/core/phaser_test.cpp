@@ -559,8 +559,8 @@ TEST_P(PhaserTest, misuse_says_who_and_where) {
     });
     task("weak").phased(step, wait_only).launch([&, step] {
       EXPECT_TRUE(has(error_of([&] { task("strong").phased(step, signal_wait).launch([] {}); }),
-                      {"phased()", "\"weak\"", "task \"strong\"", "as signal_wait", "no such right",
-                       "wait_only", "in phase"}));
+                      {"phased()", "\"weak\"", "task \"strong\"", "as signal_wait",
+                       "may not register", "wait_only", "in phase"}));
     });
     EXPECT_TRUE(has(error_of([&] { Phaser::next_all(single, [] {}); }),
                     {"next(single)", "halo", "must be registered as single", "registered as"}));

@@ -250,7 +250,7 @@ TEST_P(PlaceTest, wrong_places_are_refused) {
     task("late").at(old).in(*object).launch([object] { ADD_FAILURE(); });
     ADD_FAILURE() << "a place of a runtime that has ended was taken";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("place 1 is one of a runtime that has ended"),
+    EXPECT_NE(std::string(error.what()).find("place 1 belongs to a runtime that has ended"),
               std::string::npos) << error.what();
   }
   EXPECT_EQ(object.use_count(), 1);

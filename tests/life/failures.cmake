@@ -33,7 +33,7 @@ imbrex_failure(1 odd_exception
                -e "^  task \"load\" .*${site}.: an exception that is no std::exception")
 imbrex_failure(1 c_body -c 1 "^  the body of task \"load in C\" .*${site}. returned 7")
 imbrex_failure(0 body_of_finish_fails_too -e "^caught: of the body"
-               -e "^imbrex: the finish.. at .*${site} throws what its body threw. its tasks failed"
+               -e "^imbrex: the finish.. at .*${site} rethrows .* of its body. its tasks failed"
                -c 1 "^  no such file .in task \"load\"" -n "nor finish.. has rethrown")
 imbrex_failure(0 body_of_finish_fails_with_many -e "^caught: of the body" -e "^  ... and 34 more"
                -e "^caught: of the second" -e "^  ... and 24 more" -n "nor finish.. has rethrown"
@@ -55,7 +55,7 @@ imbrex_failure(0 c_wait -e "^imbrex: the body of task \"load in C\" .*${site}. r
 # The runtime never writes to an exception object; the label stands beside it, in reports.
 imbrex_failure(1 own_class -c 1 "^  task \"load\" .*${site}.: no such file$")
 imbrex_failure(abort uncaught -e "what.. *no such file|what..: +no such file"
-               -e "^imbrex: what ends the program was thrown .in task \"load\" .*${site}..$")
+               -e "the exception that ends the program was thrown .in task \"load\" .*${site}..$")
 imbrex_failure(0 own_class_in_c -e "^C: no such file .in task \"load\" .*${site}..$")
 imbrex_failure(0 own_object_stays -e "^the same object, with the same text: 1")
 imbrex_failure(0 standard_classes -e "^caught: std::bad_alloc .in task \"hungry\" .*${site}..$"

@@ -165,8 +165,8 @@ void tell_of_others(const std::vector<Object>& objects) {
     std::fprintf(stderr,
                  "imbrex: another OpenMP runtime is loaded: %s, needed by %s. %s\n",
                  object.path.c_str(), needer.c_str(),
-                 is_gomp ? "Calls reach imbrex all the same, unless they were bound to that file "
-                           "(dlopen with RTLD_DEEPBIND): then they have threads of their own; link "
+                 is_gomp ? "OpenMP calls still reach imbrex, except calls that are bound to that "
+                           "file (dlopen with RTLD_DEEPBIND): they use threads of their own. Link "
                            "with libgomp.so.1 instead."
                          : "Code that was compiled for it does not run on imbrex, and its threads "
                            "compete with imbrex's: compile that part with GCC, or set "
@@ -194,7 +194,7 @@ std::vector<Object> look() {
 // Reports on standard error if OpenMP calls of the program do not reach this library.
 void tell_if_unreachable(const std::vector<Object>& objects) {
   if (!objects.empty() && objects.front().has_static_runtime) {
-    std::fputs("imbrex: the program has libgomp inside (libgomp.a, -static-libgomp): its OpenMP "
+    std::fputs("imbrex: the program contains libgomp (libgomp.a, -static-libgomp): its OpenMP "
                "regions do not run on imbrex. Link it with libgomp.so.1.\n",
                stderr);
   }
@@ -209,8 +209,8 @@ void tell_if_unreachable(const std::vector<Object>& objects) {
     return;
   }
   std::fprintf(stderr,
-               "imbrex: GOMP_parallel is that of %s: OpenMP regions do not run on imbrex. Let "
-               "imbrex's library come first: LD_PRELOAD=%s\n",
+               "imbrex: GOMP_parallel comes from %s, so OpenMP regions do not run on imbrex. Load "
+               "imbrex's library first: LD_PRELOAD=%s\n",
                found.dli_fname,
                own_path(objects).c_str());
 }

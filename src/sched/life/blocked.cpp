@@ -60,7 +60,7 @@ std::string suspended_tasks() {
     text += fmt::format("\n  {}: {}", detail::describe(view.task), view.waits_for);
   }
   if (count > shown_max) text += fmt::format("\n  ... and {} more", count - shown_max);
-  return count == 0 ? text : "\n  what waits now:" + text;
+  return count == 0 ? text : "\n  tasks that wait now:" + text;
 }
 
 void report(const Task& task, const std::uint64_t seconds) {
@@ -201,7 +201,8 @@ void BlockedWatch::look_at_halt(RuntimeState& runtime) {
   const bool decides = life().ranks == 1 && is_halted(runtime);
   std::string now = decides ? standstill(&runtime, 0) : std::string();
   if (!now.empty() && now == halt_) {
-    base::report("no thread of this process goes on: the program is ended (IMBREX_STALL=abort)");
+    base::report("no thread of this process makes progress: imbrex ends the program "
+                 "(IMBREX_STALL=abort)");
     detail::report_all_failures();
     base::abort();
   }

@@ -145,11 +145,11 @@ class Patience {
     const task::Scope* const scope = open_finish(*awaited);
     base::report(
         scope == nullptr
-            ? fmt::format("the end of the program has waited {} s for a thread that is in a call "
-                          "of imbrex",
+            ? fmt::format("the end of the program has waited {} s for a thread that is inside a "
+                          "call of imbrex: join that thread before the program ends",
                           limit)
-            : fmt::format("the end of the program has waited {} s for a thread that has a finish "
-                          "open{}",
+            : fmt::format("the end of the program has waited {} s for a thread that has not "
+                          "closed its finish(){}",
                           limit, detail::in_parentheses(scope->where)));
   }
 
@@ -417,8 +417,8 @@ void notice_pthread_exit() noexcept {
   static const bool made = pthread_key_create(&key, [](void*) {
     const Worker* const worker = current_worker();
     if (worker == nullptr || !has_children(*worker->task)) return;
-    base::report("main has ended by pthread_exit(): its thread is a worker, whose tasks no thread "
-                 "runs any more, and the process goes on until exit() is called or SIGKILL ends "
+    base::report("main has ended by pthread_exit(). Its thread was a worker, and no other thread "
+                 "runs the tasks of that worker. The process lives until exit() or SIGKILL ends "
                  "it. Return from main, or let main first wait for the other threads");
   }) == 0;
   if (made) pthread_setspecific(key, &key);  // exit() does not run it

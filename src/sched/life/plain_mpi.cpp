@@ -169,10 +169,10 @@ void look(const bool at_start) noexcept {
   if (has_reported.exchange(true, std::memory_order_relaxed) || base::job_rank() != 0) return;
   base::report(fmt::format(
       "this process uses an MPI ({}), and libimbrex_mpi is not loaded: a blocking call of MPI in a "
-      "task blocks its worker, and the program may hang. Build it by imbrex-c++ (or imbrex-cc) "
-      "instead of the MPI's wrapper, or put the output of `imbrex config --libs` before the MPI "
-      "library: behind it, linkers drop -limbrex_mpi as not needed. Or start it by `imbrex run`. "
-      "IMBREX_MPI_WARNING=0 says that all is meant so",
+      "task blocks its worker, and the program may hang. Build the program by imbrex-c++ (or "
+      "imbrex-cc) instead of the MPI's wrapper, or put the output of `imbrex config --libs` before "
+      "the MPI library: behind it, linkers drop -limbrex_mpi as not needed. Or start it by `imbrex "
+      "run`. IMBREX_MPI_WARNING=0 switches this warning off",
       search.mpi.empty() ? "in the program" : file_name(search.mpi.c_str())));
 }
 

@@ -201,8 +201,8 @@ void watch_for_stall(RuntimeState& runtime) noexcept {
   runtime.stall_reported = true;
   const bool abort = runtime.options.STALL == "abort";
   print(collect(runtime),
-        fmt::format("no task has run for {} s, and only a thread that is no worker could change "
-                    "that{}",
+        fmt::format("no task has run for {} s, and only a thread outside of imbrex could end a "
+                    "wait{}",
                     limit, abort ? "" : " (IMBREX_STALL=abort would end the program)"));
   note_halt(runtime);
 }

@@ -208,8 +208,8 @@ void start(const RuntimeOptions& config) IMBREX_REQUIRES(life().lock) {
   const std::size_t stack_bytes = static_cast<std::size_t>(it.options.STACK_SIZE);
   now.process.store(getpid(), std::memory_order_relaxed);
   if (!prepare_thread_exits()) {
-    throw Error(fmt::format("imbrex: the process has no key left for data of threads: it has {} of "
-                            "them (pthread_key_create)",
+    throw Error(fmt::format("imbrex: the process has used all {} keys of pthread_key_create(), and "
+                            "imbrex needs one: let the program or its libraries create fewer",
                             PTHREAD_KEYS_MAX));
   }
   hook_once();
@@ -243,8 +243,8 @@ bool is_main_thread() noexcept { return base::kernel_thread_id() == getpid(); }
 void start_if_none() {
   const Ended ended = life().ended;
   if (ended == Ended::for_all || (ended != Ended::no && !has_left_loop())) {
-    throw Error("imbrex: used after the end of the program has begun, or in a child of fork: "
-                "spawn and wait before main returns");
+    throw Error("imbrex: a call of imbrex after the end of the program has begun, or in a child "
+                "process of fork(): spawn and wait before main returns");
   }
   if (runtime() == nullptr) start({});
 }
@@ -408,7 +408,8 @@ namespace imbrex {
 Runtime::Runtime(const RuntimeOptions& config) {
   const std::lock_guard guard(sched::life().lock);
   if (sched::life().ended != sched::Ended::no) {
-    throw Error("imbrex: Runtime made after the end of the program has begun");
+    throw Error("imbrex: a Runtime object is made after the end of the program has begun: make it "
+                "before main returns");
   }
   if (sched::runtime() != nullptr) {
     throw Error("imbrex: a runtime runs already: make the Runtime object before the first task");

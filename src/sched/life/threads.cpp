@@ -288,7 +288,7 @@ Worker& join_runtime(RuntimeState& runtime) {
     return *left;
   }
   if (runtime.workers.full()) {
-    throw Error(fmt::format("imbrex: {} threads use the runtime, and one more wants to: start "
+    throw Error(fmt::format("imbrex: {} threads use the runtime already, which is the limit: start "
                             "fewer threads",
                             runtime.workers.most()));
   }

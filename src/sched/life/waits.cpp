@@ -29,7 +29,7 @@ const char* state_text(const Task& task) noexcept {
     case State::ready: return "ready";
     case State::running: return "running";
     case State::suspended: return "suspended";
-    case State::resumable: return "about to go on";
+    case State::resumable: return "about to resume";
     case State::ended: return "ended, completion held";
     case State::complete: return "complete";
   }
@@ -92,7 +92,7 @@ std::string describe(const Joint& joint) {
     const detail::Completion& part = *joint.parts[i].of;
     if (part.event.has_fired()) continue;
     const bool nested = part.kind == CompletionKind::joint;
-    return text + " (" + (nested ? "one itself of others" : describe(part)) + ")";
+    return text + " (" + (nested ? "another when_all or when_any" : describe(part)) + ")";
   }
   return text;
 }
@@ -134,7 +134,7 @@ class Tasks {
   }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::string text() const {
-    if (count_ == 0) return "nobody";
+    if (count_ == 0) return "no task";
     return count_ <= 4 ? text_ : text_ + fmt::format(" and {} more", count_ - 4);
   }
 
@@ -148,7 +148,7 @@ std::string describe_phase(const task::Phases& phases, const std::uint64_t phase
   for_each_owing(phases, phase, std::ref(owing));
   return fmt::format("phase {} of {}, for {}", phase, describe(phases),
                      owing.empty() && phases.backend != nullptr
-                         ? "other ranks, whose signals have not all come"
+                         ? "the signals of other ranks"
                          : "the signal of " + owing.text());
 }
 

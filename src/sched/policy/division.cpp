@@ -57,16 +57,16 @@ class Lists {
     do {
       const int first = number();
       const int last = take('-') ? number() : first;
-      if (last < first) refuse(text_, fmt::format("{}-{} is empty", first, last));
+      if (last < first) refuse(text_, fmt::format("the range {}-{} is empty", first, last));
       for (int worker = first; worker <= last; ++worker) add(workers, worker);
     } while (take(','));
   }
   void add(std::vector<int>& workers, const int worker) const {
     if (worker >= workers_ && workers_ > 1) {
-      refuse(text_, fmt::format("there is no worker {}: they are 0 to {}", worker, workers_ - 1));
+      refuse(text_, fmt::format("there is no worker {}: valid: 0 to {}", worker, workers_ - 1));
     }
     if (std::ranges::find(workers, worker) != workers.end()) {
-      refuse(text_, fmt::format("worker {} stands twice in one place", worker));
+      refuse(text_, fmt::format("worker {} is given twice for one place", worker));
     }
     workers.push_back(worker);
   }
@@ -77,8 +77,9 @@ class Lists {
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (error == std::errc() && value > most) refuse(text_, fmt::format("no worker {}", value));
     if (error != std::errc() || value < 0) {
-      refuse(text_, rest_.empty() ? "a number is missing at its end"
-                                  : fmt::format("no number of a worker at \"{}\"", rest_));
+      refuse(text_, rest_.empty() ? "the number of a worker is missing at the end"
+                                  : fmt::format("\"{}\" does not begin with the number of a "
+                                                "worker", rest_));
     }
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
     return value;

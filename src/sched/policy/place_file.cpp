@@ -82,11 +82,11 @@ struct Parsed {
     } else if (name == "worker" && outer >= 0) {
       add_workers(outer, read(attributes, nullptr));
       if (at(outer).kind > PlaceKind::cache) {
-        fail("a worker in a place of type other than mem and cache, which has no processors");
+        fail("a worker must be in a place of type mem or cache: other places have no processors");
       }
     } else {
-      fail(fmt::format("<{:.40}> cannot stand here: <HPT> has <place>, and that has <place> and "
-                       "<worker>", name));
+      fail(fmt::format("<{:.40}> is not possible here: <HPT> contains <place>, which contains "
+                       "<place> and <worker>", name));
     }
   }
   // Makes as many copies of a place, with everything in it, as the file says.
@@ -132,7 +132,7 @@ struct Parsed {
         const auto [end, error] = std::from_chars(value.begin(), value.end(), count);
         const bool whole = error == std::errc() && end == value.end();
         if (whole && count > 0 && count <= static_cast<int>(workers_max)) continue;
-        fail(fmt::format("num=\"{:.40}\": how many there are: 1 to {}", value, workers_max));
+        fail(fmt::format("num=\"{:.40}\": valid: 1 to {}", value, workers_max));
       } else if (name == "type" && kind == nullptr && value != "cpu") {
         fail(fmt::format("type=\"{:.40}\" of a worker: only \"cpu\" is possible", value));
       } else if (name == "type" && kind != nullptr && found == kinds.end()) {

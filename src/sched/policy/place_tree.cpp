@@ -105,8 +105,8 @@ Division make_tree(Sketch sketch, const std::size_t workers) {
     sketch.push_back({.name = "machine", .workers = std::move(all)});
   }
   if (sketch.size() > places_max) {
-    throw Error(fmt::format("imbrex: IMBREX_PLACES=tree: the machine has {} parts: at most {} "
-                            "places are possible; choose numa, package, l3, or core",
+    throw Error(fmt::format("imbrex: IMBREX_PLACES=tree: the machine has {} parts, and at most {} "
+                            "places are possible: choose numa, package, l3, or core",
                             sketch.size(), places_max));
   }
   for (PlannedPlace& place : sketch) {

@@ -154,7 +154,7 @@ TEST(PlaceTree, wrong_files_are_refused_by_name_and_line) {
            {in_place("<worker num='4097'/>"), 3, "num=\"4097\""},
            {in_place("<worker num='99999999999999999999'/>"), 3, "1 to 4096"},
            {in_place("<worker nun='2'/>"), 3, "no attribute \"nun\""},
-           {in_place("\n<place type='fpga'><worker/></place>"), 4, "a worker in a place of type"},
+           {in_place("\n<place type='fpga'><worker/></place>"), 4, "a worker must be in a place"},
            {in_place("<worker num='3'/>"), 1, "<HPT> has 3 workers in all, and the runtime has 4"},
            {in_place("<worker num='5'/>"), 1, "<HPT> has 5 workers in all, and the runtime has 4"},
            {in_place(""), 1, "<HPT> has 0 workers in all"},

@@ -112,8 +112,8 @@ Groups::~Groups() {
 Group& Groups::add(const int size, std::unique_ptr<Policy> policy) {
   const std::size_t count = count_.load(std::memory_order_relaxed);
   if (count == groups_max) {
-    throw Error(fmt::format("imbrex: {} groups of workers at once: at most {} are possible; open "
-                            "fewer parallel regions inside each other",
+    throw Error(fmt::format("imbrex: {} groups of workers at the same time, and at most {} are "
+                            "possible: nest fewer parallel regions",
                             count + 1, groups_max));
   }
   auto* const group = new Group(static_cast<std::uint16_t>(count), size,

@@ -59,8 +59,8 @@ std::string describe_unnamed(const std::vector<const NamedEvent*>& events,
     text += fmt::format(" (nor {} others, the last of them {})", events.size() - 1,
                         events.back()->label);
   }
-  return text + ": give it to a task, .in(imbrex::named(...)), in that scope, or is one of the two "
-                "names misspelt?";
+  return text + ": let a task of that scope depend on the event, by .in(imbrex::named(...)), or "
+                "correct the name";
 }
 
 // While it lives, `worker` runs `function`, and no task.
@@ -339,7 +339,8 @@ void Triggers::watch() noexcept {
   reported_ = true;
   const bool abort = runtime_.options.STALL == "abort";
   std::string text = fmt::format(
-      "no task has run for {} s, progress functions still return 1, and no code has triggered{}",
+      "no task has run for {} s, progress functions still return 1, and no code has triggered "
+      "these events{}",
       limit, abort ? "" : " (IMBREX_STALL=abort would end the program)");
   for (const std::string& event : awaited) text += "\n  " + event;
   base::report(text);

@@ -50,7 +50,8 @@ Completion* join_all(const std::span<Completion* const> parts) {
   return join(parts, true, "when_all");
 }
 Completion* join_any(const std::span<Completion* const> parts) {
-  if (parts.empty()) throw Error("imbrex: when_any of no futures");
+  if (parts.empty()) throw Error("imbrex: when_any() of no futures would never be ready: give it "
+                                 "one future at least");
   return join(parts, false, "when_any");
 }
 Slot<std::size_t>& joint_index(Completion& joint) noexcept {
@@ -135,8 +136,8 @@ void throw_set_twice(const PromiseState& state) {
 }
 
 void throw_no_exception(const PromiseState& state, const char* const call) {
-  throw Error(fmt::format("imbrex: {}() of {}, in {}, is given no exception but a null pointer: "
-                          "give it std::current_exception() in a catch clause, or "
+  throw Error(fmt::format("imbrex: {}() of {}, in {}, is given a null pointer instead of an "
+                          "exception: give it std::current_exception() in a catch clause, or "
                           "std::make_exception_ptr()",
                           call, describe(state), describe_current_task()));
 }
@@ -146,7 +147,7 @@ void drop_holder(PromiseState& state) noexcept {
   if (take(state)) {
     // If no task asks, the value is not missed: no scope is told.
     task::set_failure(state, task::failure_of_nobody(std::make_exception_ptr(BrokenPromise(
-        fmt::format("imbrex: {} was given up without a value: its last holder is gone",
+        fmt::format("imbrex: {} was given up without a value: its last Promise was destroyed",
                     describe(state))))));
     complete(state);
   }

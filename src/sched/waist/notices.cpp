@@ -157,7 +157,7 @@ void keep_message(const std::string& text) noexcept {
 
 const char* kept_message() noexcept {
   if (const Worker* const worker = sched::thread_worker()) return worker->message.c_str();
-  return "imbrex: outside of the runtime what went wrong is said on standard error at once";
+  return "imbrex: outside of the runtime, errors are printed on standard error at once";
 }
 
 std::string describe_current_task() { return describe(current_task()); }

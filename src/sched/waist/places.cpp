@@ -28,7 +28,8 @@ auto ask(Question question) {
   detail::start();
   const std::lock_guard guard(sched::end_lock());
   const RuntimeState* const runtime = sched::runtime();
-  if (runtime == nullptr) throw Error("imbrex: places, asked for while the runtime ends");
+  if (runtime == nullptr) throw Error("imbrex: a function of places is called while the runtime "
+                                      "ends: call it earlier");
   return question(*runtime);
 }
 
@@ -36,8 +37,8 @@ auto ask(Question question) {
 detail::Group& group_of(const RuntimeState& runtime, const int index, const std::uint32_t number) {
   if (index < 0) return runtime.groups.everyone();
   if (number == runtime.number) return runtime.groups.place(index);
-  throw Error(fmt::format("imbrex: place {} is one of a runtime that has ended: ask place() again "
-                          "when another one has started",
+  throw Error(fmt::format("imbrex: place {} belongs to a runtime that has ended: call place() "
+                          "again after another runtime has started",
                           index));
 }
 
@@ -57,10 +58,10 @@ Place place(const int index) {
   return ask([index](const RuntimeState& runtime) {
     const int count = runtime.groups.place_count();
     if (index < 0 || index >= count) {
-      throw Error(fmt::format("imbrex: place({}): there are {}, from 0 on: IMBREX_PLACES={} "
-                              "divides {} workers",
-                              index, count, runtime.options.PLACES,
-                              runtime.groups.everyone().size));
+      throw Error(fmt::format("imbrex: place({}): valid: 0 to {}: IMBREX_PLACES={} divides the {} "
+                              "workers into {} places",
+                              index, count - 1, runtime.options.PLACES,
+                              runtime.groups.everyone().size, count));
     }
     return Place(index, runtime.number);
   });
@@ -140,13 +141,13 @@ void detail::put_at(void* const closure, const imbrex::Place place) {
   RuntimeState& runtime = *sched::runtime();  // it waits for the task that is being made
   Group& group = group_of(runtime, place.index_, place.runtime_);
   if (group.kind > PlaceKind::cache) {
-    throw Error(fmt::format("imbrex: a task at {}, a place of another kind than memory or cache: "
-                            "tasks run on processors; give it one of the others",
+    throw Error(fmt::format("imbrex: a task cannot run at {}, which has no processors: choose a "
+                            "place of kind memory or cache",
                             group.name));
   }
   if (group.size == 0) {
-    throw Error(fmt::format("imbrex: a task at {}, a place without workers: give it one that has "
-                            "some, such as its parent, or workers in the file of places",
+    throw Error(fmt::format("imbrex: a task cannot run at {}, which has no workers: choose its "
+                            "parent, or give it workers in the file of places",
                             group.name));
   }
   Task& task = Task::of_closure(closure);

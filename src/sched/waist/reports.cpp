@@ -90,11 +90,12 @@ std::string describe_asking(Worker& worker, const Task* const task) {
     switch (asking.keeps.load(std::memory_order_relaxed)) {
       case Asking::Keeps::nobody: return "";
       case Asking::Keeps::in_callback:
-        return ", and keeps its thread from all else: it is called by MPI";
+        return ", and keeps its thread from other work: MPI calls this function";
       case Asking::Keeps::as_it_blocks:
-        return ", and keeps its worker from other tasks: it is to block (IMBREX_OMP_SUSPEND)";
+        return ", and keeps its worker from other tasks: it may not suspend (IMBREX_OMP_SUSPEND)";
       case Asking::Keeps::with_lock:
-        return ", and keeps its worker from other tasks: it has a lock, or is in a critical region";
+        return ", and keeps its worker from other tasks: it holds a lock, or is in a critical "
+               "region";
     }
     return "";
   };

@@ -194,8 +194,8 @@ void end_inner_scopes(Scope& scope) noexcept {
   for (const Scope* open = &innermost; open != &outer; open = open->outer) ++count;
   const char* const of = innermost.kind == ScopeKind::of_hcmpi ? "hc" : "imbrex";
   return std::make_exception_ptr(Error(fmt::format(
-      "imbrex: {} without {}_finish_end() for {} {}_finish_begin(), the last of them at {}: the "
-      "tasks that were spawned since then have been waited for here",
+      "imbrex: {} without {}_finish_end() for {} {}_finish_begin(), the last of them at {}: imbrex "
+      "has waited here for the tasks that were spawned since then",
       what, of, count, of, text_of(innermost.where))));
 }
 
@@ -246,7 +246,7 @@ void abandon_scope(ScopeMemory& memory, const std::exception_ptr& error) noexcep
   Scope& scope = end_scope(memory);
   if (const task::Untold untold = scope.take_untold(); !untold.empty()) {
     base::report(fmt::format("{} {}; its tasks failed too:{}", describe(scope),
-                             scope.kind == ScopeKind::finish ? "throws what its body threw"
+                             scope.kind == ScopeKind::finish ? "rethrows the exception of its body"
                                                              : "has failed",
                              sched::lines(untold)));
   }

@@ -122,9 +122,9 @@ struct BlockedThread : task::Waiter {
 
 [[gnu::cold]] void tell_of_block(const char* const what, const std::int64_t seconds) noexcept {
   base::report(fmt::format(
-      "{} {} has waited {} s. The thread can run nothing else meanwhile: what such a function "
-      "waits for must come from another thread, so a lock that it takes must not be held by a task "
-      "that waits, in MPI or for another lock",
+      "{} {} has waited {} s. Its thread runs no task meanwhile, so another thread must end this "
+      "wait. If the callback takes a lock, no task may wait, in MPI or for another lock, while it "
+      "holds that lock",
       what, place_of_callback(), seconds));
 }
 

@@ -328,7 +328,8 @@ void throw_not_declared(const char* const what, const Task& task, const void* co
                             address, who));
   }
   throw Error(fmt::format("imbrex: {} of the {} bytes from {} on in {}: this task declares no "
-                          "range with just these bounds, and no part of one can be released",
+                          "range with exactly these bounds, and a part of a range cannot be "
+                          "released",
                           what, bytes, address, who));
 }
 
@@ -337,14 +338,14 @@ void throw_not_declared(const char* const what, const Task& task, const void* co
 namespace imbrex::detail {
 
 void throw_null_access(const char* const what) {
-  throw Error(fmt::format("imbrex: {} was given a null pointer for an access: that names memory by "
-                          "its address",
+  throw Error(fmt::format("imbrex: {} was given a null pointer for an access: an access names "
+                          "memory by its address",
                           what));
 }
 
 void throw_long_range() {
-  throw Error("imbrex: range() was given a count that goes beyond the end of memory; a negative "
-              "number, perhaps");
+  throw Error("imbrex: range() was given a count that reaches beyond the end of memory. Is the "
+              "count a negative number?");
 }
 
 }  // namespace imbrex::detail

@@ -163,8 +163,8 @@ void stop_here(Worker& worker) noexcept {
 [[noreturn, gnu::cold, gnu::noinline]] void die_without_stack(const Worker& worker) noexcept {
   const auto kib = static_cast<std::size_t>(worker.runtime->options.STACK_SIZE) / 1024;
   base::report(fmt::format(
-      "no memory for another stack, as task {} waits: {} are there, each of {} KiB and with as "
-      "much of address space below. Raise the limit of address space (ulimit -v) or of mappings "
+      "no memory for another stack while task {} waits: {} stacks exist, each of {} KiB with as "
+      "much address space below it. Raise the limit of address space (ulimit -v) or of mappings "
       "(sysctl vm.max_map_count), set IMBREX_STACK_SIZE lower, or let fewer tasks wait at the same "
       "time",
       detail::describe_current_task(), worker.runtime->stacks.mapped(), kib));

@@ -52,8 +52,8 @@ void prepare(Phases& phases, const PhaserSpec& spec, const std::source_location&
 PhaserState& make_phaser(const PhaserSpec& spec, const std::source_location& where) {
   std::unique_ptr<PhaserBackend> backend(spec.backend);
   if (spec.ahead > ahead_most) {
-    throw Error(fmt::format("imbrex: a phaser made at {} whose signallers may be {} phases ahead: "
-                            "{} at most, or 0 for any number",
+    throw Error(fmt::format("imbrex: the phaser made at {} has .ahead = {}: valid: 1 to {}, or 0 "
+                            "for no limit",
                             text_of(where), spec.ahead, ahead_most));
   }
   if (is_outside()) {
@@ -84,7 +84,7 @@ void check_hand_on(const Worker& worker, const Task& child, const Registration& 
   const Phases& phases = *parent.phases;
   if (!task::may_hand_on(parent.mode, mode)) {
     refuse_at("phased()", phases,
-              fmt::format("it cannot register task \"{}\" ({}) as {}, having no such right: {}",
+              fmt::format("this task may not register task \"{}\" ({}) as {}: {}",
                           child.name, text_of(child.where), text_of(mode), text_of(parent)));
   }
   const task::Scope* const finish = worker.task->family->current->finish;
@@ -99,8 +99,8 @@ void check_hand_on(const Worker& worker, const Task& child, const Registration& 
                           : "the one at " + text_of(phases.finish_where)));
   }
   if (find_registration(child, phases) != nullptr) {
-    refuse_at("phased()", phases, fmt::format("it registers task \"{}\" ({}) twice", child.name,
-                                              text_of(child.where)));
+    refuse_at("phased()", phases, fmt::format("this task registers task \"{}\" ({}) twice",
+                                              child.name, text_of(child.where)));
   }
 }
 
@@ -114,7 +114,8 @@ void hand_on(Worker& worker, Task& child, Registration& parent, const PhaserMode
     registration->path.push_back(parent.children++);
   }
   if (!task::phaser::add(parent, *registration)) {
-    refuse_at("phased()", phases, fmt::format("it has {} tasks, and no phaser can have more",
+    refuse_at("phased()", phases, fmt::format("the phaser has {} tasks, and no phaser can have "
+                                              "more",
                                               Phases::most));
   }
   task::add_reference(phases);

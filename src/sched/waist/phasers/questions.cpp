@@ -98,8 +98,7 @@ void add_accumulator(PhaserState& phaser, AccumulatorBase& accumulator) {
     if (mine == nullptr) refuse_stranger("an accumulator made", phaser);
     if (phases.backend != nullptr && accumulator.message_bytes() == 0) {
       refuse_at("an accumulator made", phaser,
-                "its values cannot be sent to other ranks: that takes a type that is trivially "
-                "copyable");
+                "its values cannot be sent to other ranks: use a type that is trivially copyable");
     }
     {
       const std::lock_guard guard(phases.lock);
@@ -111,15 +110,16 @@ void add_accumulator(PhaserState& phaser, AccumulatorBase& accumulator) {
       }
     }
     refuse_at("an accumulator made", phaser,
-              fmt::format("others may have begun phases without it: make it before the first "
-                          "next() and before a task is registered; {}",
+              fmt::format("other tasks may have begun phases without this accumulator: make it "
+                          "before the first next() and before a task is registered; {}",
                           text_of(*mine)));
   });
 }
 
 std::exception_ptr failure_of_rank(const int rank) {
   return std::make_exception_ptr(Error(fmt::format(
-      "imbrex: the operation of an accumulator has thrown on rank {}: see there", rank)));
+      "imbrex: the operation of an accumulator has thrown on rank {}: see the output of that rank",
+      rank)));
 }
 
 bool find_standing(const PhaserState& phaser, Standing& standing) noexcept {

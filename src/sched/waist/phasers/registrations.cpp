@@ -22,8 +22,9 @@ std::string text_of(const PhaserState& phaser) {
   return fmt::format("phaser \"{}\" ({})", phaser.name, text_of(phaser.where));
 }
 std::string text_of(const Registration& mine) {
-  return fmt::format("it was registered at {} as {}, and is in phase {}", text_of(mine.where),
-                     text_of(mine.mode), mine.waited.load(std::memory_order_relaxed));
+  return fmt::format("this task was registered at {} as {}, and is in phase {}",
+                     text_of(mine.where), text_of(mine.mode),
+                     mine.waited.load(std::memory_order_relaxed));
 }
 
 void refuse_at(const char* const what, const PhaserState& phaser, const std::string& rest) {
@@ -32,8 +33,8 @@ void refuse_at(const char* const what, const PhaserState& phaser, const std::str
 }
 void refuse_stranger(const char* const what, const PhaserState& phaser) {
   refuse_at(what, phaser,
-            fmt::format("it is not registered there, or has dropped it (it is in phase {}); "
-                        "spawn it with .phased()",
+            fmt::format("this task is not registered on the phaser, or has dropped it (the phaser "
+                        "is in phase {}); spawn the task with .phased()",
                         phaser.phase.load(std::memory_order_relaxed)));
 }
 

@@ -29,7 +29,8 @@ void await_phase_event(EventWord& event, const Registration& mine, const char* c
 void refuse_in_single(const Registration& mine, const char* const what) {
   if (!mine.in_single) return;
   refuse_at(what, *mine.phases,
-            fmt::format("it runs the function of a next(single) there, and the others wait: {}",
+            fmt::format("this task runs the function of a next(single), and the other tasks of the "
+                        "phaser wait: {}",
                         text_of(mine)));
 }
 
@@ -120,8 +121,8 @@ void wait_one(Registration& mine, const char* const what) {
   if (task::signals(mine.mode) && mine.signalled.load(std::memory_order_relaxed) ==
                                       mine.waited.load(std::memory_order_relaxed)) {
     refuse_at(what, *mine.phases,
-              fmt::format("it would wait for its own signal of phase {}, which it has not given: "
-                          "call signal() first, or next(); {}",
+              fmt::format("this task would wait for its own signal of phase {}, which it has not "
+                          "given: call signal() first, or next(); {}",
                           mine.waited.load(std::memory_order_relaxed), text_of(mine)));
   }
   await_over(mine, what);
@@ -212,7 +213,8 @@ Registration& only_registration(PhaserState* const phaser) {
   for_each(phaser, what, [&](Registration& mine) {
     if (found != nullptr) {
       refuse_at(what, *mine.phases,
-                fmt::format("it is registered on {}, too: say on which: p.next(single, ...)",
+                fmt::format("this task is registered on {}, too: name the phaser: p.next(single, "
+                            "...)",
                             text_of(*found->phases)));
     }
     found = &mine;
@@ -234,7 +236,7 @@ void check_single(const Registration& mine) {
                         text_of(one->where), text_of(one->mode));
   }
   refuse_at(what, phases,
-            fmt::format("all tasks there must be registered as single, but {}; {}", other,
+            fmt::format("all tasks of the phaser must be registered as single, but {}; {}", other,
                         text_of(mine)));
 }
 
