@@ -496,14 +496,14 @@ class Accumulator {
     const detail::Standing by = detail::standing_on(detail::state_of(phaser_), "put()");
     if (by.mode == PhaserMode::wait_only) {
       detail::throw_of_accumulator(detail::state_of(phaser_), "put()",
-                                   "of mode wait_only, it belongs to no phase that it could add "
-                                   "to; register it as signal_wait or signal_only");
+                                   "a task of mode wait_only has no phase of its own to add to; "
+                                   "register it as signal_wait or signal_only");
     }
     if (by.mode == PhaserMode::signal_only &&
         by.signalled > phaser_.phase() + detail::ahead_of(detail::state_of(phaser_))) {
       detail::throw_of_accumulator(detail::state_of(phaser_), "put()",
-                                   "it has signalled so many phases ahead that there is no room "
-                                   "for the value; make the phaser with {.ahead = n}");
+                                   "this task has signalled so many phases ahead that there is no "
+                                   "room for the value; make the phaser with {.ahead = n}");
     }
     state_->put(by, value);
   }
@@ -521,7 +521,7 @@ class Accumulator {
     }
     if (by.mode == PhaserMode::signal_only) {
       detail::throw_of_accumulator(detail::state_of(phaser_), "get()",
-                                   "of mode signal_only, it does not know which phase is over; "
+                                   "a task of mode signal_only does not know which phase is over; "
                                    "register it as signal_wait or wait_only");
     }
     if (by.waited == 0) return state_->identity();
@@ -532,8 +532,8 @@ class Accumulator {
       return state_->results().last(state_->identity());
     }
     detail::throw_of_accumulator(detail::state_of(phaser_), "get()",
-                                 "others are so many phases ahead that the result is gone; make "
-                                 "the phaser with {.ahead = n}");
+                                 "other tasks are so many phases ahead that the result is gone; "
+                                 "make the phaser with {.ahead = n}");
   }
 
  private:

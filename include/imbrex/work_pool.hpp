@@ -61,7 +61,8 @@ inline Members members_of_pool(const MPI_Comm comm, const std::size_t item_bytes
   const std::int64_t mine[2] = {bytes, -bytes};
   std::int64_t most[2];
   MPI_Allreduce(mine, most, 2, MPI_INT64_T, MPI_MAX, comm);
-  if (most[0] != -most[1]) throw_pool_error(name, "has items of different sizes on its ranks");
+  if (most[0] != -most[1]) throw_pool_error(name, "has items of different sizes on different "
+                                                  "ranks");
   return members;
 }
 }  // namespace detail

@@ -30,7 +30,8 @@ constexpr std::size_t inline_bytes_max = message_bytes_max - 128;
 // The length that a transfer can carry.
 void check_length(const char* const what, const std::size_t bytes) {
   if (bytes <= transfer_bytes_max) return;
-  throw Error(fmt::format("imbrex: a remote call with {} of {} bytes: {} are the most", what, bytes,
+  throw Error(fmt::format("imbrex: a remote call with {} of {} bytes: at most {} bytes are "
+                          "possible", what, bytes,
                           transfer_bytes_max));
 }
 }  // namespace
@@ -133,8 +134,8 @@ void Calls::run(const Taken& taken) {
     const auto run = reinterpret_cast<decltype(detail::Callee::run)>(code_at(taken.run));
     auto* const function = reinterpret_cast<detail::AnyFunction*>(code_at(taken.function));
     if (run == nullptr || function == nullptr) {
-      throw Error("the program or library that has the function is not loaded there, or is "
-                  "another build of it");
+      throw Error("the program or library of the function is not loaded on that rank, or is "
+                  "another build");
     }
     std::vector<std::byte> result;
     run(function, taken.arguments, result);

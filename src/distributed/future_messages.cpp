@@ -93,15 +93,16 @@ void SpaceOn::handle(const int from, const Head& head, const Bytes body) {
 
 void SpaceOn::check_home(const std::uint64_t guid) const {
   if (is_home(home_of(guid))) return;
-  throw Error(fmt::format("imbrex: ranks disagree about the home of {}: to rank {}, which was "
-                          "taken for it, it is rank {}: home() must be the same on all ranks",
+  throw Error(fmt::format("imbrex: ranks disagree about the home of {}: another rank has taken "
+                          "rank {}, but on that rank home() returns {}: home() must be the same on "
+                          "all ranks",
                           name_of(guid), futures_.transfers_.rank(), home_of(guid)));
 }
 
 void SpaceOn::check_type(const std::uint64_t guid, const std::uint64_t type) const {
   if (type == spec_.ops->type) return;
   throw Error(fmt::format("imbrex: ranks disagree about the type of {}: at its home, rank {}, it "
-                          "is {}, and another one there",
+                          "is {}, but the asking rank uses another type",
                           name_of(guid), futures_.transfers_.rank(),
                           readable(spec_.ops->type_name)));
 }
@@ -116,8 +117,8 @@ void SpaceOn::on_ask(const int from, const Head& head, Bytes) {
     const std::lock_guard guard(part.mutex);
     Entry& entry = part.entries[head.guid];
     if (entry.given_back) {
-      throw Error(fmt::format("imbrex: rank {} asks for {}, which its home, rank {}, has given "
-                              "back: as many ranks have read it as readers() says",
+      throw Error(fmt::format("imbrex: rank {} asks for {}, but its home, rank {}, has freed the "
+                              "value: as many ranks as readers() returns have read it",
                               from, name_of(head.guid), futures_.transfers_.rank()));
     }
     if (!entry.there) {
@@ -231,7 +232,7 @@ void SpaceOn::on_go(const int from, const Head& head) {
   const Waiter waiter{from, head.token, head.landing};
   if (state == nullptr) {  // more ranks have read it than readers() says
     return send_error(waiter, head.guid,
-                      fmt::format("imbrex: {} was given back while rank {} asked for it: "
+                      fmt::format("imbrex: the value of {} was freed while rank {} asked for it: "
                                   "readers() is too low", name_of(head.guid), from),
                       false);
   }

@@ -149,7 +149,7 @@ SpaceOn::Shard& SpaceOn::shard(const std::uint64_t guid) noexcept {
 int SpaceOn::home_of(const std::uint64_t guid) const {
   const int home = spec_.home(guid);
   if (home < 0 || static_cast<std::size_t>(home) >= spec_.members.size()) {
-    throw Error(fmt::format("imbrex: home({}) of space \"{}\" is {}, which is none of its {} ranks",
+    throw Error(fmt::format("imbrex: home({}) of space \"{}\" is {}, but the space has {} ranks",
                             guid, name_, home, spec_.members.size()));
   }
   return spec_.members[static_cast<std::size_t>(home)];
@@ -203,8 +203,8 @@ void SpaceOn::destroy_state(detail::PromiseState& promise) noexcept {
 void SpaceOn::describe_state(const detail::RemoteState& promise, std::string& text) {
   const auto& state = static_cast<const SpaceFuture&>(promise);
   const auto& space = static_cast<const SpaceOn&>(*state.space);
-  text += fmt::format("{}{}{}: nothing was put, or it is on its way", space.name_of(state.guid),
-                      detail::home_begins, space.home_of(state.guid));
+  text += fmt::format("{}{}{}: no value was put, or the value is in flight",
+                      space.name_of(state.guid), detail::home_begins, space.home_of(state.guid));
 }
 
 // ---- reading ---------------------------------------------------------------------------------
@@ -233,8 +233,8 @@ SpaceFuture& SpaceOn::future_here(const std::uint64_t guid) {
     Entry& entry = part.entries[guid];
     if (entry.given_back) {
       if (entry.state != nullptr && try_retain(*entry.state)) return *entry.state;
-      throw Error(fmt::format("imbrex: {} was given back: as many ranks have read it as readers() "
-                              "says", name_of(guid)));
+      throw Error(fmt::format("imbrex: the value of {} was freed: as many ranks as readers() "
+                              "returns have read it", name_of(guid)));
     }
     if (entry.state == nullptr) entry.state = &make_state(guid);
     state = entry.state;
@@ -353,8 +353,8 @@ std::size_t SpaceOn::size_of(const std::uint64_t guid) const {
 void SpaceOn::check_size(const std::uint64_t guid, const std::size_t bytes) const {
   const std::size_t expected = size_of(guid);
   if (expected == bytes || expected == ValueOps::varying) return;
-  throw Error(fmt::format("imbrex: a value of {} bytes is put to {}, for which size() says {} on "
-                          "rank {}",
+  throw Error(fmt::format("imbrex: a value of {} bytes is put to {}, for which size() returns {} "
+                          "on rank {}",
                           bytes, name_of(guid), expected, futures_.transfers_.rank()));
 }
 

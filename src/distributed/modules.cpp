@@ -105,8 +105,8 @@ CodePlace place_of(const void* const code) {
   Module module;
   if (!modules().find([at](const Module& one) { return one.first <= at && at < one.end; },
                       module)) {
-    throw Error(fmt::format("imbrex: the function at {} is in no executable or library that is "
-                            "loaded, so other ranks cannot find it", code));
+    throw Error(fmt::format("imbrex: the function at {} is in no loaded executable or library, so "
+                            "other ranks cannot find the function", code));
   }
   return {module.key, at - module.base};
 }

@@ -17,7 +17,7 @@ namespace {
 void take_workers(int* const argc, char** const argv) {
   for (int i = 1; i < *argc; ++i) {
     if (std::strcmp(argv[i], "-nproc") != 0) continue;
-    if (i + 1 == *argc) refuse("HCMPI_Init", MPI_ERR_ARG, "-nproc asks for a number behind it");
+    if (i + 1 == *argc) refuse("HCMPI_Init", MPI_ERR_ARG, "-nproc needs a number after it");
     // The option refuses a text that is no number, with the valid values.
     setenv("IMBREX_WORKERS", argv[i + 1], 1);
     for (int j = i + 2; j <= *argc; ++j) argv[j - 2] = argv[j];  // the null behind them too

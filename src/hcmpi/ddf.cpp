@@ -33,7 +33,7 @@ void* Put::get(const std::source_location& where) const {
     refuse("DDF_GET", MPI_ERR_OTHER,
            "a get of the ddf made at " + detail::text_of(made_) + ", at " +
                detail::text_of(where) +
-               ", before anything was put: the task should have awaited it");
+               ", before a value was put: let the task await the ddf first");
   }
   return *pointer;
 }
@@ -42,9 +42,9 @@ Ref<hc_ddf> ddf_of(const char* const call, const void* const handle) {
   Ref<hc_ddf> found = Ddfs::all().find(handle);
   if (!found) {
     refuse(call, MPI_ERR_REQUEST,
-           handle == nullptr ? "a null pointer is no DDF_t, nor a request"
-                             : "this pointer is no DDF_t, nor a request: it was freed, or never "
-                               "made by DDF_CREATE, HCMPI_Isend and the like");
+           handle == nullptr ? "a null pointer is neither a DDF_t nor a request"
+                             : "this pointer is neither a DDF_t nor a request: it was freed, or no "
+                               "call such as DDF_CREATE or HCMPI_Isend returned it");
   }
   return found;
 }
@@ -69,7 +69,7 @@ DDF_t* make(const hc_ddf::Kind kind, const char* const name, const std::source_l
 
 Ref<hc_ddf_list> list_of(const char* const call, const void* const handle) {
   Ref<hc_ddf_list> found = Handles<hc_ddf_list>::all().find(handle);
-  if (!found) refuse(call, MPI_ERR_ARG, "this pointer is no list of DDF_LIST_CREATE");
+  if (!found) refuse(call, MPI_ERR_ARG, "this pointer is not a list of DDF_LIST_CREATE");
   return found;
 }
 
@@ -79,7 +79,8 @@ Ref<T> free_handle(const char* const call, T** const handle) {
   Ref<T> taken = Handles<T>::all().take(*handle);
   if (!taken) {
     refuse(call, MPI_ERR_ARG,
-           *handle == nullptr ? "the handle is null" : "this is no handle, or was freed before");
+           *handle == nullptr ? "the handle is null" : "this pointer is not a handle, or the "
+                                                       "handle was freed before");
   }
   *handle = nullptr;
   return taken;
@@ -121,7 +122,7 @@ int hc_ddf_put(DDF_t* const ddf, void* const pointer, const char* const file, co
     const auto found = imbrex::hcmpi::ddf_of("DDF_PUT", ddf);
     if (found->kind == Kind::operation) {
       imbrex::hcmpi::refuse("DDF_PUT", MPI_ERR_REQUEST,
-                            "this is a request of MPI, which puts its status itself");
+                            "this DDF_t is a request of MPI: its completion puts the status");
     }
     if (found->kind == Kind::distributed) {
       found->distributed->put(pointer, imbrex::c::place(file, line));

@@ -90,14 +90,14 @@ class Guids {
       refuse(call, MPI_ERR_ARG,
              "DDF_HOME" + of_guid + std::to_string(home) + " on rank " +
                  std::to_string(rank_here()) + ", and was " + std::to_string(known.home) +
-                 (known.bytes == unknown ? " to a rank that has sent a message to this one"
+                 (known.bytes == unknown ? " on a rank that has sent a message to this rank"
                                          : " before") +
-                 ": it must be the same at any time on all ranks");
+                 ": DDF_HOME must be the same on all ranks at all times");
     }
     if (known.bytes != bytes && known.bytes != unknown) {
       refuse(call, MPI_ERR_ARG,
              "DDF_SIZE" + of_guid + std::to_string(bytes) + ", and was " +
-                 std::to_string(known.bytes) + " before: it must be the same at any time");
+                 std::to_string(known.bytes) + " before: DDF_SIZE must be the same at all times");
     }
   }
 
@@ -166,15 +166,15 @@ void* Distributed::get() {
   const Future<Bytes> value = future();
   if (!value.ready()) {
     refuse("DDF_GET", MPI_ERR_OTHER,
-           name_of(guid_) + " is not here: nothing was put, or it is on its way. The task should "
-                            "have awaited it");
+           name_of(guid_) + " has not arrived on this rank: no value was put, or the value is in "
+                            "flight. Let the task await the future first");
   }
   const Bytes& bytes = value.get();
   if (bytes.size() != bytes_) {  // put on another rank, before this rank knew its length
     refuse("DDF_GET", MPI_ERR_ARG,
            name_of(guid_) + " has " + std::to_string(bytes.size()) + " bytes, and DDF_SIZE is " +
                std::to_string(bytes_) + " on rank " + std::to_string(rank_here()) +
-               ": it must be the same on all ranks");
+               ": DDF_SIZE must be the same on all ranks");
   }
   return const_cast<std::byte*>(bytes.data());
 }
@@ -205,7 +205,7 @@ extern "C" DDF_t* hc_ddf_handle(const uint64_t guid, const int home, const size_
     if (home < 0 || home >= ranks()) {
       refuse("DDF_HANDLE", MPI_ERR_ARG,
              "DDF_HOME of guid " + std::to_string(guid) + " is " + std::to_string(home) +
-                 ", which is none of " + std::to_string(ranks()) + " ranks");
+                 ", which is not one of the " + std::to_string(ranks()) + " ranks");
     }
     handle = Guids::all().handle_of("DDF_HANDLE", guid, home, bytes);
     all.expect();

@@ -23,8 +23,8 @@ Ref<hc_phaser> phaser_of(const char* const call, const void* const handle) {
   if (!found) {
     refuse(call, MPI_ERR_ARG,
            handle == nullptr ? "a null pointer is no phaser"
-                             : "this pointer is no phaser: it was freed, or never made by "
-                               "PHASER_CREATE, HCMPI_PHASER_CREATE and the like");
+                             : "this pointer is not a phaser: it was freed, or no call such as "
+                               "PHASER_CREATE or HCMPI_PHASER_CREATE returned it");
   }
   return found;
 }
@@ -38,8 +38,8 @@ PhaserMode mode_of(const char* const call, const int mode) {
     default: break;
   }
   refuse(call, MPI_ERR_ARG,
-         std::to_string(mode) + " is no mode: SINGLE_MODE, SIGNAL_WAIT_MODE, SIGNAL_ONLY_MODE or "
-                                "WAIT_ONLY_MODE");
+         std::to_string(mode) + " is not a mode: valid: SINGLE_MODE, SIGNAL_WAIT_MODE, "
+                                "SIGNAL_ONLY_MODE, WAIT_ONLY_MODE");
 }
 
 namespace {
@@ -163,7 +163,7 @@ std::size_t bytes_of(const char* const call, const MPI_Datatype type) {
   MPI_Aint true_extent = 0;
   if (MPI_Type_get_extent(type, &lower, &extent) != MPI_SUCCESS ||
       MPI_Type_get_true_extent(type, &true_lower, &true_extent) != MPI_SUCCESS) {
-    refuse(call, MPI_ERR_TYPE, "this is no datatype");
+    refuse(call, MPI_ERR_TYPE, "this argument is not a datatype");
   }
   const MPI_Aint bytes = std::max(extent, true_extent);
   if (lower != 0 || true_lower != 0 || bytes <= 0 || bytes > 64) {
@@ -286,7 +286,7 @@ int accum_next(const void* const value) {
     const auto mine = Accumulators::all().of_task();
     if (mine.empty()) {
       refuse("accum_next", MPI_ERR_OTHER,
-             "it is registered on no accumulator: spawn it with hc_clauses::phased, or call "
+             "this task is registered on no accumulator: spawn it with hc_clauses::phased, or call "
              "hc_next()");
     }
     for (const auto& one : mine) one->reduction->put(value);
@@ -299,7 +299,7 @@ void* accum_get(hc_phaser* const accumulator) {
     const auto found = phaser_of("accum_get", accumulator);
     if (found->reduction == nullptr) {
       refuse("accum_get", MPI_ERR_ARG,
-             "this phaser is no accumulator: make it by HCMPI_ACCUM_CREATE");
+             "this phaser is not an accumulator: create it by HCMPI_ACCUM_CREATE");
     }
     value = found->reduction->get();
   });

@@ -60,8 +60,8 @@ int begin(const char* const call, HCMPI_Request** const request, Post&& post) {
     require_mpi(call);
     if (request == nullptr && !detail::in_finish()) {
       refuse(call, MPI_ERR_OTHER,
-             "without a request the innermost finish owns the operation, and there is none: give "
-             "a request, or call it between hc_finish_begin() and hc_finish_end()");
+             "without a request, the innermost finish owns the operation, but no finish is open: "
+             "give a request, or make the call between hc_finish_begin() and hc_finish_end()");
     }
     auto made = std::make_unique<hc_ddf>(Kind::operation);
     MPI_Request begun = MPI_REQUEST_NULL;
@@ -243,8 +243,8 @@ int HCMPI_Cancel(HCMPI_Request* const request) {
   return guard("HCMPI_Cancel", [&] {
     const Ref<hc_ddf> found = request_of("HCMPI_Cancel", request);
     if (found->kind != hc_ddf::Kind::operation) {
-      refuse("HCMPI_Cancel", MPI_ERR_REQUEST, "the program made this request itself: it is no "
-                                              "operation of MPI that could be cancelled");
+      refuse("HCMPI_Cancel", MPI_ERR_REQUEST, "the program created this request: MPI has no "
+                                              "operation to cancel");
     }
     if (found->status.ready()) return;
     require_mpi("HCMPI_Cancel");
@@ -268,7 +268,7 @@ int HCMPI_STATUS_FREE(HCMPI_Status** const status) {
     require(status, "HCMPI_STATUS_FREE", "the address of the status");
     if (!Statuses::all().take(*status)) {
       refuse("HCMPI_STATUS_FREE", MPI_ERR_ARG,
-             "this status was given by no call of HCMPI, or was freed before");
+             "no call of HCMPI returned this status, or it was freed before");
     }
     *status = nullptr;
   });

@@ -146,7 +146,7 @@ void apply(const hc_clauses& clauses, TaskBuilder& task) {
   }
   if (clauses.await_list != nullptr) {
     const Ref<hc_ddf_list> list = Handles<hc_ddf_list>::all().find(clauses.await_list);
-    if (!list) refuse("hc_async", MPI_ERR_ARG, "await_list is no list of DDF_LIST_CREATE");
+    if (!list) refuse("hc_async", MPI_ERR_ARG, "await_list is not a list of DDF_LIST_CREATE");
     for (const auto& future : list->futures) (void)task.in(future);
   }
   add_phasers(clauses, task);

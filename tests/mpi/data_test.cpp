@@ -232,11 +232,11 @@ TEST(DataWithOwners, wrong_insertions_say_what_is_wrong) {
   wrong("another space", [&] { space.task("x").write(foreign).insert([](auto) {}); });
   wrong("names rank", [&] { (void)space.data<int>(ring.size, 1); });
   wrong("names rank", [&] { space.move(a, -1); });
-  wrong("names nothing", [&] { space.task("x").read(Data<int>()).on(0).insert([](auto) {}); });
+  wrong("an empty Data", [&] { space.task("x").read(Data<int>()).on(0).insert([](auto) {}); });
   wrong("no task has written", [&] { space.flush(none); });
-  wrong("no memory has so many",
+  wrong("larger than any memory",
         [&] { (void)space.data<int>(0, std::size_t{1} << 62); });
-  wrong("no memory has so many",
+  wrong("larger than any memory",
         [&] { (void)space.matrix<int>(0, std::size_t{1} << 40, std::size_t{1} << 40); });
   space.task("both").read(a, a).on(ring.size - 1).insert([](View<const int> x, View<const int> y) {
     EXPECT_EQ(x.data(), y.data());

@@ -108,7 +108,7 @@ class ddf {
     const State& one = state();
     if (!one.future.ready()) {
       throw Error("imbrex: a get of " + one.text() + ", at " + text_of(where) +
-                  ", before anything was put: the task should have awaited it");
+                  ", before a value was put: let the task await the ddf first");
     }
     return one.future.get();
   }

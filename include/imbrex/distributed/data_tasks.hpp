@@ -72,7 +72,8 @@ class View {
   /// Throws Error if there are gaps between columns.
   operator std::span<T>() const {  // NOLINT: converts, as other ranges do
     if (columns_ > 1 && leading_ != rows_) {
-      throw Error("imbrex: a datum whose columns have gaps is no span: take a View of it");
+      throw Error("imbrex: a datum whose columns have gaps cannot be a std::span: take it as a "
+                  "View");
     }
     return {memory_, size()};
   }
@@ -133,7 +134,7 @@ class Data {
   explicit Data(detail::Datum& datum) noexcept : datum_(&datum) {}
   [[nodiscard]] detail::Datum& datum() const {
     if (datum_ == nullptr) {
-      throw Error("imbrex: a Data that names nothing; Space::data() makes one");
+      throw Error("imbrex: use of an empty Data: Space::data() creates a datum");
     }
     return *datum_;
   }

@@ -23,7 +23,7 @@ inline void refuse_inter(const MPI_Comm comm, const std::string& what) {
   if (inter != 0) throw Error("imbrex: " + what + " on an inter-communicator");
 }
 inline void refuse_unknown(const int world_rank, const std::string& what) {
-  if (world_rank < 0) throw Error("imbrex: " + what + " that is not of MPI_COMM_WORLD");
+  if (world_rank < 0) throw Error("imbrex: " + what + " that is outside of MPI_COMM_WORLD");
 }
 
 // Returns the ranks of `comm`, which take part in `what`. Collective. Suspends. Throws Error on all

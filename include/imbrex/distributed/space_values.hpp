@@ -42,7 +42,8 @@ struct ValueOpsOf {
       return {reinterpret_cast<std::byte*>(&state.slot.value), bytes};
     } else if constexpr (flat<T>) {
       using E = typename T::value_type;
-      if (bytes % sizeof(E) != 0) throw Error("imbrex: bytes that are no whole elements");
+      if (bytes % sizeof(E) != 0) throw Error("imbrex: a value from another rank does not have "
+                                              "whole elements: the ranks use different types");
       ::new (static_cast<void*>(&state.slot.value)) T(bytes / sizeof(E), E());
       state.built = true;
       return std::as_writable_bytes(std::span(state.slot.value.data(), state.slot.value.size()));

@@ -40,8 +40,8 @@ Pool::~Pool() = default;
 void Pool::push(const void* const item) {
   const std::lock_guard guard(mutex_);
   if (runs_) {
-    throw Error(fmt::format("imbrex: push() to work pool \"{}\" during its process(): the function "
-                            "makes items by what it is given", options_.name));
+    throw Error(fmt::format("imbrex: push() to work pool \"{}\" during process() of that pool: let "
+                            "the function of process() add items by its argument", options_.name));
   }
   shared_.add(item, options_.item_bytes);
   note_shared();

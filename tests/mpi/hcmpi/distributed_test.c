@@ -118,13 +118,13 @@ static void test_a_home_without_handles(void) {
 static void test_handles(void) {
   uint64_t guid = guids(1);
   DDF_t* ddf = DDF_HANDLE(guid);
-  CHECK(hc_ddf_handle(guid, ranks, 8) == NULL && said("none of") && said("DDF_HANDLE"));
+  CHECK(hc_ddf_handle(guid, ranks, 8) == NULL && said("is not one of") && said("DDF_HANDLE"));
   CHECK(hc_ddf_handle(guid, -1, 8) == NULL && said("-1"));
   CHECK(hc_ddf_handle(guid, 0, 24) == NULL && said("is 24") && said("40000"));
   if (ranks > 1) CHECK(hc_ddf_handle(guid, 1, longest) == NULL && said("is 1") && said("was 0"));
   REFUSED(HCMPI_Wait(ddf, HCMPI_STATUS_IGNORE), MPI_ERR_REQUEST, "HCMPI_Wait", "no request");
   REFUSED(DDF_PUT(ddf, NULL), MPI_ERR_ARG, "DDF_PUT", "null");
-  CHECK(DDF_GET(ddf) == NULL && said("not here") && said("DDF_GET"));
+  CHECK(DDF_GET(ddf) == NULL && said("has not arrived") && said("DDF_GET"));
   HCMPI_Barrier(HCMPI_COMM_WORLD);
   if (rank == 0) put(guid);
 }

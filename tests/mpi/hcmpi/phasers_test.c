@@ -220,8 +220,8 @@ static void wait_only(void* argument) {
 }
 static void test_misuse(void) {
   phaser* ph = NULL;
-  CHECK(PHASER_CREATE(77) == NULL && said("77 is no mode"));
-  CHECK(PHASER_CREATE(HC_SAME_MODE) == NULL && said("no mode"));
+  CHECK(PHASER_CREATE(77) == NULL && said("77 is not a mode"));
+  CHECK(PHASER_CREATE(HC_SAME_MODE) == NULL && said("not a mode"));
   CHECK(HCMPI_PHASER_CREATE(-1) == NULL && said("HCMPI_PHASER_CREATE"));
   CHECK(HCMPI_PHASER_CREATE(WAIT_ONLY_MODE) == NULL);
   HCMPI_Datatype large;
@@ -235,7 +235,7 @@ static void test_misuse(void) {
   REFUSED(PHASER_FREE(NULL), MPI_ERR_ARG, "PHASER_FREE", "null");
   REFUSED(hc_next_single(NULL, NULL), MPI_ERR_ARG, "hc_next_single", "function");
   phaser* garbage = (phaser*)&ph;
-  REFUSED(hc_signal(garbage), MPI_ERR_ARG, "hc_signal", "never made");
+  REFUSED(hc_signal(garbage), MPI_ERR_ARG, "hc_signal", "or no call such as");
   hc_clauses none = {.phased_count = 1};
   REFUSED(hc_async(wait_only, NULL, 0, &none), MPI_ERR_ARG, "hc_async", "phasers");
   finish {

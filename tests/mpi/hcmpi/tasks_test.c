@@ -142,7 +142,7 @@ static void end_too_often(void* argument) { *(int*)argument = hc_finish_end(); }
 
 static void test_misuse_of_futures(void) {
   DDF_t* ddf = DDF_CREATE();
-  CHECK(DDF_GET(ddf) == NULL && said("before anything was put") && said("tasks_test.c"));
+  CHECK(DDF_GET(ddf) == NULL && said("before a value was put") && said("tasks_test.c"));
   int value = 0;
   CHECK(DDF_PUT(ddf, &value) == HCMPI_SUCCESS);
   REFUSED(DDF_PUT(ddf, NULL), MPI_ERR_OTHER, "second put", "tasks_test.c");
@@ -154,7 +154,7 @@ static void test_misuse_of_futures(void) {
   REFUSED(DDF_FREE(NULL), MPI_ERR_ARG, "DDF_FREE", "null");
   REFUSED(DDF_PUT(copy, NULL), MPI_ERR_REQUEST, "DDF_PUT", "freed");
   REFUSED(DDF_PUT(NULL, NULL), MPI_ERR_REQUEST, "DDF_PUT", "null");
-  CHECK(DDF_GET((DDF_t*)&value) == NULL && said("DDF_GET in task") && said("never made"));
+  CHECK(DDF_GET((DDF_t*)&value) == NULL && said("DDF_GET in task") && said("or no call such as"));
   DDF_list_t* list = DDF_LIST_CREATE();
   REFUSED(DDF_LIST_ADD(NULL, list), MPI_ERR_REQUEST, "DDF_LIST_ADD", "null");
   CHECK(DDF_LIST_FREE(&list) == HCMPI_SUCCESS);
@@ -227,7 +227,7 @@ static void test_misuse_of_requests(void) {
   REFUSED(HCMPI_Test(request, NULL, NULL), MPI_ERR_ARG, "HCMPI_Test", "flag");
   REFUSED(HCMPI_GET_STATUS(request, &status), MPI_ERR_OTHER, "HCMPI_GET_STATUS", "not complete");
   REFUSED(HCMPI_GET_STATUS(request, NULL), MPI_ERR_ARG, "HCMPI_GET_STATUS", "place");
-  REFUSED(HCMPI_Cancel(request), MPI_ERR_REQUEST, "HCMPI_Cancel", "no operation of MPI");
+  REFUSED(HCMPI_Cancel(request), MPI_ERR_REQUEST, "HCMPI_Cancel", "MPI has no operation");
   REFUSED(HCMPI_Irecv(&value, 1, HCMPI_INT, 0, 0, HCMPI_COMM_SELF, NULL), MPI_ERR_OTHER,
           "HCMPI_Irecv", "innermost finish");
   HCMPI_Status own;

@@ -26,7 +26,7 @@ void Broadcasts::Protocol::expect(const CopyName& name, const std::size_t bytes,
   if (const std::lock_guard guard(mutex_); true) {
     const Space& space = spaces_[name.datum.space];
     if (space.state != Space::State::open && space.state != Space::State::opening) {
-      throw Error(fmt::format("imbrex: rank {} expects {}, whose space is not open there",
+      throw Error(fmt::format("imbrex: rank {} expects {}, but the space is not open on that rank",
                               transfers_.rank(), text_of(name.datum)));
     }
     Arrival& arrival = this->arrival(name);
@@ -166,14 +166,14 @@ void Broadcasts::Protocol::on_copy(const int from, const DataHead& head,
     const CopyName name{head.datum, head.root, head.ticket};
     const bool is_closed = spaces_[head.datum.space].state == Space::State::closed;
     if (is_closed) {
-      late = fmt::format("{} from rank {} has come to rank {}, where its space was closed",
+      late = fmt::format("{} from rank {} has arrived on rank {} after that rank closed the space",
                          text_of(head.datum), head.root, transfers_.rank());
     }
     const auto found = arrivals_.find(name);
     const bool is_there = found != arrivals_.end() && found->second->stage != Stage::awaited;
     const std::string& given_up = spaces_[head.datum.space].given_up;
     if (is_there && !is_closed && given_up.empty()) {
-      late = fmt::format("transfer {} of {} from rank {} has come to rank {} twice", head.ticket,
+      late = fmt::format("transfer {} of {} from rank {} has arrived on rank {} twice", head.ticket,
                          text_of(head.datum), head.root, transfers_.rank());
     }
     if (is_there || (is_closed && !head.is_inline)) {
@@ -235,7 +235,8 @@ void Broadcasts::Protocol::accept(Arrival& arrival, const std::span<const Stop> 
   try {
     arrival.buffer = Buffer::make(passing.bytes);
   } catch (const std::bad_alloc&) {
-    return fail(arrival, fmt::format("there is no memory for its {} bytes", passing.bytes), work);
+    return fail(arrival, fmt::format("that rank has no memory for the {} bytes", passing.bytes),
+                work);
   }
   passing.data = arrival.buffer->bytes().data();
   arrival.stage = Stage::landing;
@@ -340,7 +341,7 @@ void Broadcasts::Protocol::fail(Arrival& arrival, const std::string& why, Work& 
   arrival.stage = Stage::failed;
   ++counters_.failed;
   arrival.error = std::make_exception_ptr(
-      Error(fmt::format("imbrex: {} from rank {} has not come to rank {}: {}",
+      Error(fmt::format("imbrex: {} from rank {} has not arrived on rank {}: {}",
                         text_of(arrival.name.datum), arrival.name.root, transfers_.rank(), why)));
   arrival.passing.why = why.empty() ? "unknown" : why;
   if (arrival.token != 0 && !arrival.stopped) answer(arrival, DataMessage::stop, why, work);

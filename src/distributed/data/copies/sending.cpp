@@ -50,8 +50,8 @@ void check_list(const DatumName& datum, const int root, const std::vector<Recipi
   const auto twice = std::ranges::adjacent_find(ranks);
   const bool own = std::ranges::binary_search(ranks, root);
   if (twice == ranks.end() && !own && (ranks.empty() || ranks.front() >= 0)) return;
-  throw Error(fmt::format("imbrex: a list of ranks for datum {} of space {:#x} that rank {} sends "
-                          "names rank {}{}", datum.datum, datum.space, root,
+  throw Error(fmt::format("imbrex: rank {2} sends datum {0} of space {1:#x} to a list of ranks "
+                          "that names rank {3}{4}", datum.datum, datum.space, root,
                           own ? root : twice != ranks.end() ? *twice : ranks.front(),
                           own ? ", itself" : twice != ranks.end() ? " twice" : ""));
 }
@@ -92,8 +92,8 @@ void Broadcasts::Protocol::send(const DatumName& datum, const std::vector<Recipi
   if (const std::lock_guard guard(mutex_); true) {
     const Space& space = spaces_[datum.space];
     if (space.state != Space::State::open && space.state != Space::State::opening) {
-      throw Error(fmt::format("imbrex: rank {} sends {}, whose space is not open there", root,
-                              text_of(datum)));
+      throw Error(fmt::format("imbrex: rank {} sends {}, but the space is not open on that rank",
+                              root, text_of(datum)));
     }
     std::vector<Stop> list = arrange(root, to, space.nodes);
     cut(list);
@@ -174,8 +174,8 @@ void Broadcasts::Protocol::ask(Child& child, const bool is_inline, Work& work) {
 void Broadcasts::Protocol::set_state(Child& child, const State state, Work& work) {
   const State before = child.state;
   if (!may_follow(before, state)) {
-    throw Error(fmt::format("imbrex: a copy to rank {} goes from state {} to {}, which is a "
-                            "mistake of imbrex or of another version of it there",
+    throw Error(fmt::format("imbrex: a copy to rank {} goes from state {} to {}: a defect of "
+                            "imbrex, or another version of imbrex on that rank",
                             child.rank(), static_cast<int>(before), static_cast<int>(state)));
   }
   child.state = state;

@@ -36,7 +36,7 @@ void Broadcasts::Protocol::open_space(const std::uint64_t space, const std::stri
   if (const std::lock_guard guard(mutex_); true) {
     Space& opened = spaces_[space];
     if (opened.state != Space::State::unknown) {
-      throw Error(fmt::format("imbrex: space {:#x} of data, \"{}\", is opened on rank {} again",
+      throw Error(fmt::format("imbrex: space {:#x} of data, \"{}\", is opened twice on rank {}",
                               space, name, transfers_.rank()));
     }
     opened.name = name;

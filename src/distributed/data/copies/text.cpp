@@ -42,11 +42,11 @@ class Lines {
     case Child::State::offered:
       return "has not answered yet";
     case Child::State::postponed:
-      return "has inserted no reader yet, and had no room: its list was taken back";
+      return "has inserted no reader yet, and had no room: the sender has taken the list back";
     case Child::State::accepted:
       return fmt::format("{} of {} segments have left{}", child.sent, all,
                          child.started < child.passing.here || child.passing.here == all
-                             ? "" : ", the next has not come here");
+                             ? "" : ", the next has not arrived here");
     case Child::State::failing:
     case Child::State::stopping:
       return "has failed";
@@ -98,18 +98,18 @@ std::string Broadcasts::Protocol::text_of(const Arrival& arrival) const {
   const int own = transfers_.rank();
   switch (arrival.stage) {
     case Arrival::Stage::awaited:
-      return fmt::format("rank {} waits for {}: nothing has come", own, from);
+      return fmt::format("rank {} waits for {}: nothing has arrived", own, from);
     case Arrival::Stage::postponed:
       return fmt::format("{} waits on rank {} for a reader on rank {}", from, arrival.parent, own);
     case Arrival::Stage::landing:
-      return fmt::format("rank {} {} {}: {} of {} segments have come from rank {}", own,
+      return fmt::format("rank {} {} {}: {} of {} segments have arrived from rank {}", own,
                          arrival.has_reader ? "waits for" : "receives", from, passing.here,
                          passing.segments, arrival.parent);
     case Arrival::Stage::here:
-      return fmt::format("{} has come to rank {}{}", from, own,
+      return fmt::format("{} has arrived on rank {}{}", from, own,
                          arrival.has_reader ? "" : ", where no reader has been inserted");
     case Arrival::Stage::failed:
-      return fmt::format("{} does not come to rank {}: {}", from, own, passing.why);
+      return fmt::format("{} cannot arrive on rank {}: {}", from, own, passing.why);
   }
   return from;
 }

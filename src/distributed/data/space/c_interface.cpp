@@ -73,7 +73,7 @@ static_assert(sizeof(DataReduction) == sizeof(imbrex_data_reduction));
 
 std::vector<DataAccess> accesses_of(const imbrex_data_task_spec& spec) {
   if (spec.access_count < 0) {
-    throw Error(fmt::format("imbrex: imbrex_data_task_spec::access_count is {}",
+    throw Error(fmt::format("imbrex: imbrex_data_task_spec::access_count is {}: give 0 or more",
                             spec.access_count));
   }
   if (spec.access_count != 0) c::require(spec.accesses, "imbrex_data_task_spec::accesses");
@@ -81,7 +81,7 @@ std::vector<DataAccess> accesses_of(const imbrex_data_task_spec& spec) {
   for (int index = 0; index < spec.access_count; ++index) {
     const imbrex_data_access& access = spec.accesses[index];
     if (access.mode < IMBREX_DATA_READ || access.mode > IMBREX_DATA_REDUCE) {
-      throw Error(fmt::format("imbrex: {} is no mode of an access: IMBREX_DATA_READ to "
+      throw Error(fmt::format("imbrex: imbrex_data_access::mode is {}: valid: IMBREX_DATA_READ to "
                               "IMBREX_DATA_REDUCE, 0 to 3", access.mode));
     }
     const bool reduces = access.mode == IMBREX_DATA_REDUCE;

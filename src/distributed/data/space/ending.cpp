@@ -222,7 +222,7 @@ std::exception_ptr DataSpace::compare_sequences() {
   }
   return std::make_exception_ptr(Error(fmt::format(
       "imbrex: ranks have inserted different sequences into space \"{}\": the first {} insertions "
-      "since the last finish() are the same, the next on rank {} is {}",
+      "since the last finish() are equal, and the next on rank {} is {}",
       options_.name, equal, me_, equal < count ? mine[equal].text : "none")));
 }
 

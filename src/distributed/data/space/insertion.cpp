@@ -55,11 +55,13 @@ int DataSpace::check(const DataTaskSpec& spec, const std::span<const DataAccess>
   for (const DataAccess& access : accesses) {
     Datum& datum = *access.datum;
     if (&datum.space != this) [[unlikely]] {
-      refuse(spec, fmt::format("names {} of another space", datum.space.text_of(datum)));
+      refuse(spec, fmt::format("names {}, which belongs to another space",
+                               datum.space.text_of(datum)));
     }
     const bool writes = access.mode != DataMode::read;
     if (datum.seen == inserted_ && (writes || datum.seen_written)) [[unlikely]] {
-      refuse(spec, fmt::format("names {} twice, and writes it", text_of(datum)));
+      refuse(spec, fmt::format("names {} twice and writes it: name each datum once",
+                               text_of(datum)));
     }
     datum.seen = inserted_;
     datum.seen_written = writes;
@@ -71,10 +73,10 @@ int DataSpace::check(const DataTaskSpec& spec, const std::span<const DataAccess>
   }
   const int executor = executor_of(spec.on, accesses);
   if (executor >= ranks() || (executor < 0 && spec.on != DataTaskSpec::by_owner)) [[unlikely]] {
-    refuse(spec, fmt::format("is to run on rank {}, and the space has {}", spec.on, ranks()));
+    refuse(spec, fmt::format("is to run on rank {}, but the space has {} ranks", spec.on, ranks()));
   }
   if (executor < 0) [[unlikely]] {
-    refuse(spec, "writes nothing that has an owner: say by on() on which rank it runs");
+    refuse(spec, "writes no datum that has an owner: choose its rank by on()");
   }
   return executor;
 }

@@ -36,7 +36,7 @@ struct Coming : detail::RemoteState {
   void append_to(std::string& text) const {
     text += fmt::format("{}, from rank {}", datum.space.text_of(datum), source);
     if (writer.task != nullptr) {
-      text += fmt::format(", as task \"{}\"{} is to leave it", writer.task,
+      text += fmt::format(", in the version that task \"{}\"{} writes", writer.task,
                           detail::in_parentheses(writer.where));
     }
   }
@@ -213,7 +213,7 @@ void run_merge(void* const argument) noexcept {
         to.assign(from);
       }
     } catch (...) {
-      trouble = &space.keep(fmt::format("imbrex: {} was to be copied on rank {}: {}",
+      trouble = &space.keep(fmt::format("imbrex: the copy of {} on rank {} has failed: {}",
                                         space.text_of(datum), space.rank(),
                                         detail::thrown_text(std::current_exception())));
       space.not_run(*trouble);

@@ -54,7 +54,7 @@ DataSpace::~DataSpace() {
 
 void DataSpace::check_rank(const char* const what, const int rank) const {
   if (rank >= 0 && rank < ranks()) return;
-  throw Error(fmt::format("imbrex: {} of space \"{}\" names rank {}: it has {} ranks", what,
+  throw Error(fmt::format("imbrex: {} of space \"{}\" names rank {}: the space has {} ranks", what,
                           options_.name, rank, ranks()));
 }
 
@@ -69,15 +69,15 @@ Datum& DataSpace::make(const DatumSpec& spec) {
   }
   const DataShape& shape = spec.shape;
   if (shape.leading < shape.rows) {
-    throw Error(fmt::format("imbrex: a matrix of {} rows with {} elements from one column to the "
-                            "next, in space \"{}\"", shape.rows, shape.leading, options_.name));
+    throw Error(fmt::format("imbrex: a matrix of {} rows has only {} elements from one column to "
+                            "the next, in space \"{}\"", shape.rows, shape.leading, options_.name));
   }
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(shape.leading, shape.element_bytes, &bytes) ||
       __builtin_mul_overflow(bytes, shape.columns, &bytes) || bytes > PTRDIFF_MAX) {
-    throw Error(fmt::format("imbrex: a datum of {} x {} elements of {} bytes, in space \"{}\": no "
-                            "memory has so many", shape.rows, shape.columns, shape.element_bytes,
-                            options_.name));
+    throw Error(fmt::format("imbrex: a datum of {} x {} elements of {} bytes, in space \"{}\", is "
+                            "larger than any memory",
+                            shape.rows, shape.columns, shape.element_bytes, options_.name));
   }
   Datum& datum = data_.emplace_back(*this, data_.size(), spec);
   if (spec.memory != nullptr && spec.owner == me_) {
@@ -102,14 +102,14 @@ DataPlace DataSpace::place_of(Datum& datum) {
   const auto refuse = [&](const std::string& why) {
     throw Error(fmt::format("imbrex: view() of {} on rank {}: {}", text_of(datum), me_, why));
   };
-  if (!pending.none()) refuse("tasks are still to run: finish() comes before");
+  if (!pending.none()) refuse("tasks of the space have not ended: call finish() first");
   if (datum.owner != me_) refuse(fmt::format("its owner is rank {}", datum.owner));
-  if (datum.reduction != nullptr) refuse("it is being reduced: flush() comes before");
+  if (datum.reduction != nullptr) refuse("its reduction has not ended: call flush() first");
   if (datum.source < 0) refuse("it was discarded, or no task has written it");
   if (datum.source == me_) (void)own(datum);
   if (datum.current == nullptr || (datum.home != nullptr && datum.current != datum.home)) {
-    refuse(fmt::format("its value is on rank {}, where task \"{}\" has left it: flush() it before "
-                       "finish()", datum.source,
+    refuse(fmt::format("its value is on rank {}, where task \"{}\" wrote it: call flush() of it "
+                       "before finish()", datum.source,
                        datum.writer.task != nullptr ? datum.writer.task : "?"));
   }
   if (datum.current->trouble != nullptr) refuse(datum.current->trouble->text);
