@@ -319,7 +319,7 @@ def valid_policy(text):
     except argparse.ArgumentTypeError as error:
         raise CommandError(f"--policy: {error}") from None
     if text.startswith("seeded"):
-        raise CommandError("--policy seeded runs one worker at a time: it says nothing of speed")
+        raise CommandError("--policy seeded runs one worker at a time, so its times mean nothing")
     return text
 
 

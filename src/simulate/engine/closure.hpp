@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What lies behind the descriptor of a simulated task, where a real one has its body.
+// The memory behind the descriptor of a simulated task, where a real task has its body.
 #pragma once
 
 #include "simulate/engine/program.hpp"

@@ -59,8 +59,8 @@ void add(Rank::Sums& all, const Rank::Sums& one) noexcept {
 Outcome simulate(Program& program, const ClusterSetup& setup) {
   constexpr std::uint64_t events_between_looks = 1 << 20;
   if (setup.rank.policy.starts_with("seeded")) {
-    throw Error("imbrex simulate: policy seeded runs one worker at a time, to repeat a schedule: "
-                "it says nothing of speed");
+    throw Error("imbrex simulate: policy seeded runs one worker at a time, to repeat a schedule, "
+                "so its times mean nothing: choose another policy");
   }
   EventQueue events;
   Links links(events, setup.network, setup.ranks, setup.per_node, setup.seed);

@@ -16,7 +16,7 @@ namespace imbrex::simulate {
 struct ClusterSetup {
   int ranks = 1;
   int per_node = 1;
-  RankSetup rank;               // but for what the network says, and for the slow rank
+  RankSetup rank;               // except the values of the network and of the slow rank
   int slow_rank = -1;           // whose kernels take `slowness` times as long; -1: none
   double slowness = 1;
   NetworkParameters network;
@@ -36,8 +36,8 @@ struct Outcome {
   std::uint64_t events = 0;
 };
 
-// Runs `program`. Throws Error where tasks wait for messages that nobody sends, with what some of
-// them wait for, and where the policy cannot be simulated.
+// Runs `program`. Throws Error if tasks wait for messages that no rank sends (the text names some
+// of these messages), and if the policy cannot be simulated.
 [[nodiscard]] Outcome simulate(Program& program, const ClusterSetup& setup);
 
 }  // namespace imbrex::simulate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Virtual time, and what happens in it: a heap of (time, sequence), so that events of one moment
-// happen in the order in which they were asked for, and every run with one input is the same.
+// Virtual time and its events: a heap of (time, sequence), so that events of one moment happen in
+// the order in which they were added, and every run with one input is the same.
 //
 // Thread safety: none; a simulation has one thread.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The network between ranks, as LogGPS sees it (Ino et al., PPoPP 2001), with one thing that LogGPS
-// leaves out: all ranks of a node share one NIC, for what leaves it and for what arrives. Carries
-// bytes; knows neither MPI nor tasks. docs/design/simulator.md says what is not modelled.
+// leaves out: all ranks of a node share one NIC, in both directions. Carries
+// bytes; knows neither MPI nor tasks. docs/design/simulator.md lists its simplifications.
 //
 // Thread safety: none.
 // Invariants:
@@ -30,7 +30,7 @@ struct NetworkParameters {
   bool sender_answers = false;       // a rendezvous needs the sender once more, as over TCP
   double node_latency_ns = 300;      // between ranks of one node
   double node_ns_per_byte = 0.1;
-  double noise = 0;                  // mean of what is added to a latency, as a part of it
+  double noise = 0;                  // mean of the random part of a latency, relative to it
 };
 
 // One message on its way. A member of the object that it stands for, and not moved.
@@ -61,7 +61,7 @@ class Links {
   [[nodiscard]] Time latency(int from, int to);
   [[nodiscard]] std::int64_t bytes_sent() const noexcept { return bytes_sent_; }
   [[nodiscard]] std::int64_t bytes_arrived() const noexcept { return bytes_arrived_; }
-  // What has arrived of all that `rank` has sent, chunk by chunk; and what it has asked to be sent.
+  // Bytes of all messages of `rank`: given to the network, and arrived, chunk by chunk.
   struct Traffic {
     std::uint64_t asked = 0;
     std::uint64_t arrived = 0;

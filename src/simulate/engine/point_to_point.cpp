@@ -27,7 +27,7 @@ mpi::Moved moved_by_asking(bool) noexcept {
 PointToPoint::PointToPoint(EventQueue& events, Links& links, const int ranks)
     : events_(events), links_(links), ports_(static_cast<std::size_t>(ranks)) {
   mpi::sends::Limits limits;
-  // Where the sender answers the network is TCP, of which the library sees what has moved.
+  // A network whose sender answers is TCP, and the library sees the bytes that TCP has moved.
   if (links.parameters().sender_answers) limits.network = &moved_by_asking;
   for (int rank = 0; rank < ranks; ++rank) {
     port(rank).mpi = this;
@@ -219,7 +219,7 @@ void PointToPoint::look_for_turns(Port& here, std::vector<Task*>& complete) {
   }
 }
 
-// Messages whose turn has not come go after a bounded time, as long as somebody asks.
+// Messages whose turn has not come leave after a bounded time, as long as a rank polls.
 void PointToPoint::look_later(Port& here) {
   if (here.looks) return;
   here.looks = true;
@@ -252,7 +252,7 @@ std::vector<std::string> PointToPoint::describe_waiting(const int rank) const {
   std::vector<std::string> lines;
   for (const auto& [key, channel] : port(rank).channels) {
     if (channel.posted.empty()) continue;
-    lines.push_back(fmt::format("rank {} waits for a message of rank {} with tag {}", rank,
+    lines.push_back(fmt::format("rank {} waits for a message from rank {} with tag {}", rank,
                                 key >> 32, static_cast<std::uint32_t>(key)));
   }
   return lines;

@@ -25,7 +25,7 @@ using task::Task;
 
 class PointToPoint {
  public:
-  // What a rank hears of when something has arrived that its next poll() will find.
+  // Called when a message has arrived that the next poll() of a rank will find.
   struct Listener {
     void (*arrived)(void* object) = nullptr;
     void* object = nullptr;
@@ -38,7 +38,7 @@ class PointToPoint {
   // poll() returns it. `urgency`: of the task, by Policy::urgency_of().
   [[nodiscard]] bool send(int rank, Task& task, const TaskPlan& plan, int urgency);
   [[nodiscard]] bool receive(int rank, Task& task, const TaskPlan& plan);
-  // Acts on what has arrived, and adds to `complete` the tasks that go on.
+  // Handles all arrived messages, and adds to `complete` the tasks that resume.
   void poll(int rank, std::vector<Task*>& complete);
   // Whether poll() has something to do.
   [[nodiscard]] bool has_arrivals(const int rank) const noexcept {

@@ -44,7 +44,7 @@ struct TaskPlan {
   std::uint32_t accesses = 0;  // how many of the Batch's belong to it
 };
 
-// What one rank creates next.
+// The tasks that one rank creates next.
 class Batch {
  public:
   // A task without accesses; access() adds to the last one.
@@ -87,7 +87,7 @@ class Program {
  public:
   virtual ~Program() = default;
   [[nodiscard]] virtual const std::vector<Kernel>& kernels() const = 0;
-  // Adds to the empty `batch` what `rank` creates next. False: it has created everything. Called
+  // Adds to the empty `batch` the next tasks of `rank`. False: all tasks of the rank exist. Called
   // for each rank in turn, until it is false for that rank; a batch may stay empty.
   [[nodiscard]] virtual bool next(int rank, Batch& batch) = 0;
   // Adds to the empty `batch` what the task that `plan` describes creates. The data of its tasks

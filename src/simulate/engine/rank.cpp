@@ -17,7 +17,7 @@ using task::State;
 
 namespace {
 
-constexpr Time patience_ns = 2000;  // RuntimeState::patience: before a worker takes what is alone
+constexpr Time patience_ns = 2000;  // RuntimeState::patience: before a worker steals a lone task
 
 sched::PolicySetup policy_setup(const int workers) {
   sched::PolicySetup setup{.workers = workers,
@@ -117,8 +117,8 @@ void Rank::look(Worker& worker, const bool eager) {
   }
 }
 
-// The worker is idle. An idle worker polls, and after a while it takes what it has left to its
-// owner.
+// The worker is idle. An idle worker polls, and after a while it takes the tasks that it has
+// left to their owner.
 void Rank::rest(Worker& worker, const bool eager) {
   worker.stage = Stage::idle;
   worker.task = nullptr;
@@ -207,7 +207,7 @@ void Rank::call(Worker& worker) {
   completes ? end(worker) : suspend(worker);
 }
 
-// The task waits for what it has called; poll() finds it again.
+// The task waits for its MPI call; poll() finds the task again.
 void Rank::suspend(Worker& worker) {
   Task& task = *worker.task;
   task.fiber = this;  // any address: it was suspended

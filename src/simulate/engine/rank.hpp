@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One rank of a simulation: its workers, and the library's own dependency table, lineage and
-// policy, driven by virtual time. Copies of what sched/run does with threads are here: the loop of
-// a worker, the creator of tasks, and who polls when. docs/design/simulator.md compares the two.
+// policy, driven by virtual time. It repeats the parts of sched/run that use threads: the loop of
+// a worker, the creator of tasks, and the polls. docs/design/simulator.md compares the two.
 //
 // Thread safety: none.
 // Invariants:
@@ -44,7 +44,7 @@ struct RankSetup {
   double slowness = 1;             // so many times as long as they are given do kernels take
 };
 
-// For tests, and for whoever records a simulation.
+// For tests, and for code that records a simulation.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -69,12 +69,12 @@ class Rank {
   ~Rank();
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
-  // The other ranks, for what ranks tell each other under `ga`. Before start().
+  // The other ranks, for the messages of the policy `ga` between ranks. Before start().
   void meet(const std::vector<std::unique_ptr<Rank>>& ranks) noexcept { ranks_ = &ranks; }
   void start();
   [[nodiscard]] bool is_done() const noexcept { return is_done_; }
   [[nodiscard]] const Sums& sums() const noexcept { return sums_; }
-  // The closure of a task: what it was created for.
+  // The closure of a task: the plan from which it was created.
   [[nodiscard]] static const TaskPlan& plan_of(const Task& task) noexcept;
 
  private:
@@ -161,7 +161,7 @@ class Rank {
   void poll_as(int worker);
   [[nodiscard]] Time next_poll_of_thread() const noexcept;
 
-  // ---- what the policy learns (sched/run/notes) ----
+  // ---- notes for the policy (sched/run/notes) ----
   void mark(Task& task);
   void note_send(Task& task);
   void note_receive(Task& task);

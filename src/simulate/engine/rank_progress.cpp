@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When a simulated rank learns of what has arrived, and what its policy learns of messages.
+// When a simulated rank finds arrived messages, and the notes that its policy gets of messages.
 #include <algorithm>
 #include <memory>
 
@@ -26,7 +26,7 @@ Rank* teller = nullptr;
 
 }  // namespace
 
-// Something has arrived. An idle worker polls all the time; else somebody finds it later.
+// A message has arrived. An idle worker polls all the time; without one, a later poll finds it.
 void Rank::arrived() {
   if (poll_comes_) return;
   const bool is_idle = std::ranges::any_of(workers_, [](const Worker& worker) {
@@ -87,7 +87,7 @@ void Rank::goes_on(const int worker, Task& task) {
   enqueue(worker, task, sched::Origin::resumed);
 }
 
-// ---- what the policy learns ------------------------------------------------------------------
+// ---- notes for the policy --------------------------------------------------------------------
 
 void Rank::mark(Task& task) {
   lineage_.mark(task);
@@ -119,7 +119,7 @@ void Rank::note_end(const task::Step& step, const task::Outcome& outcome) {
   lineage_.leave(step);
 }
 
-// A path that a message has opened here has ended: whoever sent the message is told.
+// A path that a message has opened here has ended: its length goes to the sender of the message.
 void Rank::told(const std::uint64_t message, const float length_us) noexcept {
   teller->tell(message, length_us);
 }

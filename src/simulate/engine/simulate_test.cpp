@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The simulator beside the runtime, and what must hold in every simulation.
+// The simulator beside the runtime, and properties that hold in every simulation.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -270,7 +270,7 @@ TEST(Simulate, the_time_is_neither_below_the_work_nor_below_the_longest_chain) {
   }
 }
 
-// Each rank receives from the next one, and nobody sends.
+// Each rank receives from the next rank, and no rank sends.
 class Deadlock final : public Program {
  public:
   const std::vector<Kernel>& kernels() const override { return kernels_; }
@@ -289,7 +289,7 @@ TEST(Simulate, a_program_whose_messages_nobody_sends_is_refused_with_what_it_wai
     (void)simulate(program, cluster(2, 1, "default"));
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("rank 0 waits for a message of rank 1 with tag 7"),
+    EXPECT_NE(std::string(error.what()).find("rank 0 waits for a message from rank 1 with tag 7"),
               std::string::npos) << error.what();
   }
 }

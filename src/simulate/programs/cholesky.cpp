@@ -16,7 +16,7 @@ using detail::AccessKind;
 enum Kind : std::uint16_t { potrf_kind, trsm_kind, syrk_kind, gemm_kind, send_kind, receive_kind,
                             free_kind };
 
-// What one rank creates in one step: the visitor of in_step().
+// Creates the tasks of one rank in one step: the visitor of in_step().
 class Creator {
  public:
   Creator(const tiled::Layout& layout, const CholeskySetup& setup, const int rank, Batch& batch)

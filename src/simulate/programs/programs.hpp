@@ -30,7 +30,7 @@ struct StencilSetup {
   int ranks = 1;
   std::int64_t size = 0;     // cells of all ranks
   std::int64_t ghost = 1;    // cells that a rank gets from each neighbour
-  int chunks = 1;            // of what is computed between the two borders
+  int chunks = 1;            // of the cells between the two borders
   int steps = 1;
   bool is_periodic = true;
   bool marks = false;        // as for Cholesky

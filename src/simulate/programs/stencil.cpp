@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tasks of apps/stencil1d/tasks.cpp, and its division of the cells (field.cpp). The test of
-// counts compares them with those of a run of the application.
+// The tasks of apps/stencil1d/tasks.cpp, and its division of the cells (field.cpp). A test
+// compares the numbers of these tasks with the numbers in a run of the application.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +50,8 @@ class Stencil final : public Program {
     const std::int64_t first = setup_.size * rank / setup_.ranks;
     const std::int64_t count = setup_.size * (rank + 1) / setup_.ranks - first;
     if (count < 3 * setup_.ghost) {
-      throw Error(fmt::format("rank {} has {} cells, fewer than three ghost layers of {}", rank,
+      throw Error(fmt::format("rank {} has {} cells, fewer than three ghost layers of {}: use "
+                              "fewer ranks, or a smaller ghost", rank,
                               count, setup_.ghost));
     }
     const std::int64_t core = count - 2 * setup_.ghost;
