@@ -84,7 +84,7 @@ void watch_finalize(int completed) noexcept {
   } else if (Clock::duration(now - since) > finalize_patience &&
              finalize_waits_since.compare_exchange_strong(since, 0, std::memory_order_relaxed)) {
     const std::string open = describe_open();
-    say(open.empty() ? "MPI_Finalize waits for tasks, of this rank or of others"
+    say(open.empty() ? "MPI_Finalize waits for tasks of this rank or of other ranks"
                      : "MPI_Finalize waits for tasks that wait in MPI:" + open);
   }
 }
@@ -387,8 +387,8 @@ void explain_passing() {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0 || detail::number_option("SUMMARY") == 0) return;
-  say("there is nothing to sum up: no part of this program was linked with imbrex, so all calls "
-      "went through to MPI as they were. IMBREX_MAIN_AS_TASK=1 makes its main a task.");
+  say("IMBREX_SUMMARY has nothing to print: no part of this program was linked with imbrex, so "
+      "imbrex passed all calls on to MPI. IMBREX_MAIN_AS_TASK=1 makes main a task.");
 }
 
 // ---- an end without MPI_Finalize ---------------------------------------------------------------
@@ -578,7 +578,7 @@ void finish_runtime() {
   if (open != 0) {
     say("MPI_Finalize: " + std::to_string(open) +
         (open == 1 ? " operation is" : " operations are") +
-        " still open, and will not be waited for:" + describe_open());
+        " still in flight, and MPI_Finalize does not wait for them:" + describe_open());
   }
   report_summary();
 }
@@ -634,7 +634,7 @@ int attach() {
   PMPI_Initialized(&initialised);
   PMPI_Finalized(&finalised);
   if (finalised != 0) {
-    say("imbrex_attach is called after MPI_Finalize: call it before");
+    say("imbrex_attach is called after MPI_Finalize: call it before MPI_Finalize");
     return MPI_ERR_OTHER;
   }
   attached.store(true, std::memory_order_relaxed);

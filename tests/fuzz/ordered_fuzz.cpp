@@ -54,7 +54,7 @@ constexpr int comms = 3;
 constexpr std::array<int, comms> rank_in{0, 1, 3};
 constexpr std::array names{"decides", "second", "last"};
 constexpr int keys_most = 32;  // of a message
-constexpr const char* of_order = "imbrex's of ordered collectives";
+constexpr const char* of_order = "imbrex ordered collectives";
 
 void check(const bool condition, const char* const text) {
   static std::mutex lock;

@@ -298,13 +298,13 @@ void misuse() {
   const auto nothing = [](void*, int, std::span<const std::byte>) noexcept {};
   const auto ended = [](void*, std::exception_ptr) noexcept {};
   const std::vector<std::byte> large(active::message_bytes_max + 1);
-  require_error("3968 are the most", [&] { active::send(0, id(0), large); });
-  require_error("3968 are the most", [&] {
+  require_error("3968 are possible", [&] { active::send(0, id(0), large); });
+  require_error("3968 are possible", [&] {
     active::send(0, id(0), bytes_of('x'), std::span(large).subspan(1));
   });
   require_error("there is no rank", [] { active::send(-1, id(0), {}); });
   require_error("there is no rank", [] { active::send(active::ranks(), id(0), {}); });
-  require_error("is there already", [&] { active::set_handler(id(0), nothing, nullptr); });
+  require_error("is set already", [&] { active::set_handler(id(0), nothing, nullptr); });
   require_error("without a function", [] { active::set_handler(id(40), nullptr, nullptr); });
   require_error("there is no handler", [&] { active::set_handler(Id{64}, nothing, nullptr); });
   require_error("there is no handler", [] { active::send(0, Id{64}, {}); });

@@ -85,8 +85,8 @@ function(imbrex_mpi_agree name ranks end)
     ${imbrex_mpirun} ${ranks} $<TARGET_FILE:imbrex_mpi_agree_cases> ${name}
     WORKERS 1 ENVIRONMENT IMBREX_CHECK=1 ${arg_ENV})
 endfunction()
-set(disagree "IMBREX_CHECK: ranks of a communicator disagree on its collective")
-set(tasks_differ -c 1 "${disagree}" -e "${disagree} 1, on MPI_COMM_WORLD:"
+set(disagree "IMBREX_CHECK: ranks disagree on collective")
+set(tasks_differ -c 1 "${disagree}" -e "${disagree} 1 of MPI_COMM_WORLD:"
   -e "They differ in: the task. All ranks must begin the collectives of a communicator in the same")
 foreach(ranks 2 4)
   imbrex_mpi_agree(sums_mixed ${ranks} 0 ${tasks_differ} -n "not mixed"
@@ -110,25 +110,25 @@ imbrex_mpi_agree(other_roots 2 failure -e "${disagree} 4, on MPI_COMM_WORLD:"
   -e "rank 1: MPI_Bcast, root 0, 32 bytes: in .share. " -e "They differ in: the root. ")
 imbrex_mpi_agree(other_operations 2 0 -e "They differ in: the operation. "
   -e "rank 1: MPI_Allreduce, MPI_MAX, 4 bytes: in .main.")
-imbrex_mpi_agree(spawned_in_other_orders 4 0 -e "${disagree} 1, on MPI_COMM_WORLD:"
+imbrex_mpi_agree(spawned_in_other_orders 4 0 -e "${disagree} 1 of MPI_COMM_WORLD:"
   -e "rank [02]: MPI_Allreduce, MPI_SUM, 4 bytes, as spawned: in .one. "
   -e "rank [13]: MPI_Allreduce, MPI_SUM, 4 bytes, as spawned: in .two. "
-  -e "They differ in: the task. Tasks that are ordered as spawned must be spawned in the same")
+  -e "They differ in: the task. Spawn the tasks of imbrex::ordered_as_spawned in the same")
 imbrex_mpi_agree(fewer_in_world 4 0
-  -e "a rank of a communicator has begun fewer collectives than another, on MPI_COMM_WORLD:"
+  -e "a rank has begun fewer collectives than another rank on MPI_COMM_WORLD:"
   -e "rank 0: MPI_Bcast, root 0, 4 bytes: in .share. .*, its collective 1"
   -e "rank 1: 0 in all, and it is in MPI_Finalize")
 imbrex_mpi_agree(fewer_when_freed 2 0
-  -e "a rank of a communicator has begun fewer collectives than another, on halves:"
+  -e "a rank has begun fewer collectives than another rank on halves:"
   -e "rank 0: MPI_Bcast, root 0, 4 bytes: in .main., its collective 2"
   -e "rank 1: 1 in all, and it has freed the communicator")
 if(IMBREX_MPI_ABI STREQUAL openmpi)  # in the others the root waits
   imbrex_mpi_agree(none_begun 2 0
-    -e "a rank of a communicator has begun fewer collectives than another, on communicator #"
+    -e "a rank has begun fewer collectives than another rank on communicator #"
     -e "rank 1: MPI_Bcast, root 1, 4 bytes: in .main., its collective 1"
     -e "rank 0: 0 in all, and it is in MPI_Finalize")
   imbrex_mpi_agree(none_begun_nor_known 2 0
-    -e "a rank of a communicator has begun no collective there"
+    -e "a rank has begun no collective on a communicator, but"
     -e "rank 1: MPI_Bcast, root 1, 4 bytes: in .main., the first of 1")
 endif()
 foreach(name branches keys accesses alike communicators ahead)

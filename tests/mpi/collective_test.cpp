@@ -244,7 +244,7 @@ TEST(Collective, a_relay_that_does_not_get_its_part_tells_the_ranks_behind_it) {
       const std::string text = text_of(x.from(0, 1), MPI_ERR_OTHER);
       const std::string before = std::to_string(ring.previous());
       EXPECT_TRUE(has(text, "part 1 from rank " + before)) << text;
-      EXPECT_TRUE(has(text, "rank " + before + " could not pass it on")) << text;
+      EXPECT_TRUE(has(text, "rank " + before + " could not forward the part")) << text;
     }
     if (ring.rank != 0) {
       EXPECT_THROW(x.all().get(), MpiError);
@@ -280,14 +280,14 @@ TEST(Collective, a_part_that_is_never_sent_fails_on_the_receiving_rank) {
   z.send(0, 0);
   x = y = z = {};
   EXPECT_NO_THROW(first.get());
-  const std::string held = " held it, and no handle is left there to call send() for it";
+  const std::string held = " holds the part, and no handle is left on that rank to call send()";
   const std::string of_x = text_of(from_there[0], MPI_ERR_OTHER);
   EXPECT_TRUE(has(of_x, "part 1 from rank " + std::to_string(previous) + " failed")) << of_x;
   EXPECT_TRUE(has(of_x, "rank " + std::to_string(previous) + held)) << of_x;
   EXPECT_TRUE(has(text_of(to_next, MPI_SUCCESS), "not sent: part 1 for rank"));
   if (ring.rank != 0) {
     EXPECT_TRUE(has(text_of(from_there[1], MPI_ERR_OTHER), "rank 0" + held));
-    const std::string relayed = "rank " + std::to_string(previous) + " could not pass it on";
+    const std::string relayed = "rank " + std::to_string(previous) + " could not forward the part";
     const std::string of_z = text_of(from_there[2], MPI_ERR_OTHER);
     EXPECT_TRUE(has(of_z, ring.rank == 1 ? "rank 0" + held : relayed)) << of_z;
   }

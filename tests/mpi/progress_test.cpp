@@ -338,7 +338,7 @@ TEST_F(OneThread, refuses_calls_without_a_twin_in_tasks) {
   });
   EXPECT_NE(refusal.code, MPI_SUCCESS);
   for (const char* const part : {"MPI_Comm_split in task \"splits\" (", "progress_test.cpp:",
-                                 "is refused", "no non-blocking twin", "Make it in main"}) {
+                                 "is refused", "no non-blocking form", "Call it in main"}) {
     EXPECT_NE(refusal.text.find(part), std::string::npos) << part << " in " << refusal.text;
   }
 }

@@ -22,7 +22,7 @@ imbrex_mpi_report(wrong_tag wrong_tag 0 ENV IMBREX_STALL_S=1 EXPECT
   -e "dependency on task .receive halo. .*: in .use halo."
   -e "finish \\(.*${place}\\): in .main."
   -e "^imbrex: \\[1\\] rank 1 of 2 .*: 1 of 2 tasks run"
-  -e "^imbrex: \\[1\\]   runs, or is ready to: .compute. .*${place}"
+  -e "^imbrex: \\[1\\]   runs or is ready: .compute. .*${place}"
   -e "^went on")
 foreach(above 0 32)  # receives matched by imbrex, and by MPI
   imbrex_mpi_report(wait_for_requests_above_${above} wait_for_requests 0
@@ -60,25 +60,25 @@ imbrex_mpi_report(asks_and_computes asks_and_computes 0
 # IMBREX_STALL=abort ends what can never go on, and nothing else.
 foreach(case waits_for_main waits_for_task waits_for_thread waits_for_lock)
   imbrex_mpi_report(${case} ${case} 0 ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
-    -e "every task of rank [01] waits, no message has arrived" -c 1 "went on" -n "is ended")
+    -e "every task of rank [01] waits, no message has arrived" -c 1 "went on" -n "ends the program")
 endforeach()
-set(ended "no rank goes on: the program is ended")
+set(ended "no rank makes progress: imbrex ends the program")
 imbrex_mpi_report(computes_and_forgets computes_and_forgets failure
-  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -e "runs, or is ready to: .computes." -e "${ended}"
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -e "runs or is ready: .computes." -e "${ended}"
   -e "^imbrex: .1.   MPI_Finalize, which waits for the other ranks: in .main.")
 imbrex_mpi_report(lock_on_both_ranks lock_on_both_ranks failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -e "task .wants. .*has blocked the" -e "${ended}")
 imbrex_mpi_report(splits_alone splits_alone failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
-  -e "^imbrex: .0.   MPI_Comm_split: in .main." -n "runs, or is ready" -e "${ended}")
+  -e "^imbrex: .0.   MPI_Comm_split: in .main." -n "runs or is ready: " -e "${ended}")
 imbrex_mpi_report(asks_and_sleeps asks_and_sleeps failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "MPI_Test repeatedly, without success for [0-9]+ s: in .asks." -e "${ended}")
 imbrex_mpi_report(computes_and_sleeps computes_and_sleeps 0
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -c 2 "went on" -n "imbrex:")
 imbrex_mpi_report(asks_with_a_lock asks_with_a_lock 0 ENV IMBREX_STALL_S=1 EXPECT
-  -e "a task of rank 0 asks again and again and lets no other run, no message has arrived and no t"
-  -n "every task of rank 0" -e "MPI_Test repeatedly, without.*: it has a lock" -c 2 "went on")
+  -e "a task of rank 0 tests repeatedly and lets no other task run, no message has arrived and no"
+  -n "every task of rank 0" -e "MPI_Test repeatedly, without.*: it holds a lock" -c 2 "went on")
 imbrex_mpi_report(probes_in_turn probes_in_turn 0 EXPECT
   -e "MPI_Iprobe repeatedly, without success" -n "no receive takes" -c 2 "went on")
 imbrex_mpi_report(other_order other_order failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
@@ -86,8 +86,8 @@ imbrex_mpi_report(other_order other_order failure ENV IMBREX_STALL_S=1 IMBREX_ST
   -e "the same order.*IMBREX_CHECK=1")
 imbrex_mpi_report(turns turns failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: .1.   MPI_Barrier on MPI_COMM_WORLD waits for its turn by key .other. .rank 0 has n"
-  -e "by key .second. .rank 0 has not come to it; of what it has begun, 1 in all, the last has key "
-  -e "has key [0-9]+ .a name that was not used here., and for .* no task has come here.: in .s")
+  -e "by key .second. .rank 0 has not begun it; rank 0 has begun 1 collectives, the last with key "
+  -e "with key [0-9]+ .the number of a name .*, and for key .* no task has come on this rank")
 imbrex_mpi_report(failed_sender failed_sender failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: .1.   task .load. .*${place}. has failed: no such file$"
   -e "^imbrex: .1.   task .sends. .* did not run, since task .load. .* has failed")
@@ -144,29 +144,29 @@ imbrex_mpi_report(off wrong_tag 0 ENV IMBREX_STALL_S=0 EXPECT -n "imbrex:" -e "^
 imbrex_mpi_report(slow_messages slow_messages 0 ENV IMBREX_STALL_S=1 EXPECT -n "imbrex:")
 imbrex_mpi_report(asked_while_busy asked_while_busy 0 EXPECT
   -e "rank 0 was asked by SIGUSR1" -e "MPI_Recv from 1, tag 7, .*: in .waiting."
-  -e "runs, or is ready to: .endless." -e "^imbrex: \\[1\\] ")
+  -e "runs or is ready: .endless." -e "^imbrex: \\[1\\] ")
 imbrex_mpi_report(polled_while_busy polled_while_busy 0 EXPECT
   -e "rank 0 was asked by SIGUSR1" -e "^imbrex: .0. rank 0 of 2 .* of 3 tasks run or are ready"
-  -e "runs, or is ready to: .endless." -n "foreign thread")
+  -e "runs or is ready: .endless." -n "foreign thread")
 imbrex_mpi_report(all_asked all_asked 0 EXPECT -e "was asked by SIGUSR1" -c 2 "rank . of 2")
 imbrex_mpi_report(own_handler own_handler 0 EXPECT -e "own handler ran 1 times" -n "imbrex:")
 imbrex_mpi_report(silent_rank silent_rank 0 EXPECT
   -e "no answer within 3 s from rank 1" -e "by SIGUSR1 for a report, and rank 0 does not answer"
   -e "^imbrex: \\[1\\] rank 1 of 2")
 imbrex_mpi_report(asked_in_finalize asked_in_finalize 0 EXPECT
-  -e "^imbrex: \\[0\\] rank 0 of 2" -e "^imbrex: \\[1\\]   runs, or is ready to: .late."
+  -e "^imbrex: \\[0\\] rank 0 of 2" -e "^imbrex: \\[1\\]   runs or is ready: .late."
   -e "^imbrex: \\[0\\]   MPI_Finalize, which waits for the other ranks: in .main.")
 # One rank is missing in a receive, and has gone on to the end.
 imbrex_mpi_report(one_in_finalize one_in_finalize failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: .0.   MPI_Recv from 1, tag 3, .*: in .main."
   -e "^imbrex: .1.   MPI_Finalize, which waits for the other ranks: in .main."
-  -n "runs, or is ready" -n "a lock, or something like it")
+  -n "runs or is ready: " -n "a lock, or something like it")
 # Both ranks wait, in place first: each says so.
 imbrex_mpi_report(both_receive both_receive failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: .0.   MPI_Recv from 1, tag 3, .*: in .exchange."
-  -e "^imbrex: .1.   MPI_Recv from 0, tag 3, .*: in .exchange." -n "runs, or is ready")
+  -e "^imbrex: .1.   MPI_Recv from 0, tag 3, .*: in .exchange." -n "runs or is ready: ")
 # No backtrace below a report also where a trace is written first. A handler of the program's for
 # SIGABRT is called.
 imbrex_mpi_report(both_receive_traced both_receive failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort

@@ -66,8 +66,8 @@ void refuse_another_mpi(const std::vector<std::string>& files) {
   const std::string bound = bound_file();
   if (!bound.empty() && preload::interface_of(bound.c_str()) == own_interface) return;
   std::fprintf(stderr,
-               "imbrex: this process has loaded %zu MPI libraries: %s. The program is bound to "
-               "%s, and %s is built for another: %s. Link or preload the libimbrex_mpi_*.so of the "
+               "imbrex: this process has loaded %zu MPI libraries: %s. The program is bound to %s, "
+               "and %s is built for another MPI: %s. Link or preload the libimbrex_mpi_*.so of the "
                "program's MPI (openmpi, mpich or abi), or build it: cmake -DIMBREX_MPI=<the "
                "compiler wrapper that the program was built with>.\n",
                files.size(), join(files).c_str(), bound.empty() ? "none" : bound.c_str(),
@@ -78,10 +78,10 @@ void refuse_another_mpi(const std::vector<std::string>& files) {
 void refuse_tampi(const std::vector<std::string>& files) {
   if (files.empty()) return;
   std::fprintf(stderr,
-               "imbrex: this process has loaded %s beside %s: both carry out TAMPI's calls, and "
-               "MPI's blocking ones, each for the tasks of another runtime. For tasks of imbrex "
-               "link the program without -ltampi (imbrex::mpi has TAMPI's interface); for others, "
-               "without imbrex, and do not preload it.\n",
+               "imbrex: this process has loaded %s beside %s: both implement TAMPI's calls and "
+               "MPI's blocking calls, each for the tasks of its own runtime. For tasks of imbrex, "
+               "link the program without -ltampi (imbrex::mpi has TAMPI's interface). For tasks of "
+               "another runtime, link the program without imbrex, and do not preload imbrex.\n",
                join(files).c_str(), own_file().c_str());
   std::_Exit(1);
 }

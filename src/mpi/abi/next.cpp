@@ -27,8 +27,8 @@ namespace {
 using Next = void*(const char*);
 
 // libimbrex_preload.so loads this library at the first call of MPI. This library then stands behind
-// the MPI in the dynamic linker's order, and the preloaded library knows what comes next. Null if
-// the program was linked with this library, or this library was preloaded.
+// the MPI in the dynamic linker's order, and the preloaded library finds the next functions. Null
+// if the program was linked with this library, or this library was preloaded.
 Next* find_preload() noexcept {
   auto* const next = reinterpret_cast<Next*>(dlsym(RTLD_DEFAULT, "imbrex_preload_next"));
   if (next == nullptr) return nullptr;
@@ -52,9 +52,10 @@ void* find_behind(const char* const name) noexcept {
 void require_mpi() noexcept {
   if (find_behind("PMPI_Init") != nullptr || find_behind("MPI_Init") != nullptr) return;
   std::fprintf(stderr,
-               "imbrex: no MPI_Init behind libimbrex_mpi: it comes after the MPI library, or the "
-               "MPI library is linked into the program. Link -limbrex_mpi -limbrex -lmpi in this "
-               "order, or preload libimbrex_mpi.so; the MPI must be a shared library.\n");
+               "imbrex: no MPI_Init behind libimbrex_mpi: the link line names libimbrex_mpi after "
+               "the MPI library, or the MPI library is linked into the program. Link -limbrex_mpi "
+               "-limbrex -lmpi in this order, or preload libimbrex_mpi.so; the MPI must be a "
+               "shared library.\n");
   std::_Exit(1);
 }
 
@@ -62,8 +63,8 @@ namespace {
 
 using Version = char[MPI_MAX_LIBRARY_VERSION_STRING];
 
-// Writes the first line of what the MPI says of itself; nothing if it has no such function. Not by
-// real<>, which may lead to end_at_missing().
+// Writes the first line of the text of MPI_Get_library_version; writes nothing if the MPI lacks
+// that function. Does not use real<>, which may lead to end_at_missing().
 void tell_version(Version& version) noexcept {
   using Tell = int(char*, int*);
   auto* const tell = reinterpret_cast<Tell*>(find_behind("PMPI_Get_library_version"));

@@ -77,7 +77,7 @@ inline constexpr QuirkRow quirk_table[] = {
     {Quirk::connections_cross, Family::openmpi, version_of(4, 0), version_of(5, 0)},
 };
 
-// Reads the first line of what MPI_Get_library_version gives. `or_else` is the version where the
+// Reads the first line of the text of MPI_Get_library_version. `or_else` is the version where the
 // text names a relative of MPICH without the version of MPICH in it.
 [[nodiscard]] Identity identify(std::string_view text, int or_else) noexcept;
 [[nodiscard]] constexpr bool has_quirk(const Identity& mpi, const Quirk quirk) noexcept {
@@ -93,7 +93,7 @@ inline constexpr QuirkRow quirk_table[] = {
 #ifdef IMBREX_MPI_ABI
 // Written by learn_quirks() in MPI_Init only, before any task calls MPI.
 inline constinit std::array<bool, quirks_count> found_quirks{};
-// Asks the MPI behind this library what it is.
+// Asks the MPI behind this library for its name and version.
 void learn_quirks() noexcept;
 
 // Whether this library may run on this family. A library for the fake MPI of the tests runs on no

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whether requests of Open MPI are complete, read from their memory in 4.1 and 5.0, after a check
-// in MPI_Init. MPI is then asked only for complete ones, one by one: when Open MPI finds a failed
-// one among several it frees each request whose error is set, names one, and frees some that are
-// not complete yet (docs/design/mpi-facts.md).
+// in MPI_Init. This library then tests only complete requests, one by one: when Open MPI finds a
+// failed request among several, it frees each request whose error is set, names one, and frees some
+// requests that are not complete yet (docs/design/mpi-facts.md).
 #pragma once
 
 #include <mpi.h>

@@ -20,7 +20,7 @@ struct alignas(64) Switches {
   // From MPI_Init to MPI_Finalize, which write it: one thread makes all calls of MPI.
   std::atomic<bool> ships_calls{false};
   // Set for good when a task first asks to block in MPI (detail::set_blocking), or in MPI_Init if
-  // OpenMP's tasks shall block: the task that asked sees its own store.
+  // OpenMP's tasks shall block: the task that sets the switch sees its own store.
   std::atomic<bool> some_task_blocks{false};
   // Set for good by calls that reach processes outside of MPI_COMM_WORLD.
   std::atomic<bool> other_processes{false};

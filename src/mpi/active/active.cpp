@@ -30,7 +30,7 @@ void require_open(const char* const call) {
   if (is_open()) return;
   throw Error(std::string("imbrex: active::") + call +
               " while messages between ranks are not open: call imbrex::open_messages() before "
-              "MPI_Init, and end all that spans ranks (Space, FutureSpace, WorkPool, calls) before "
+              "MPI_Init, and end every Space, FutureSpace, WorkPool and remote call before "
               "MPI_Finalize");
 }
 
@@ -58,7 +58,7 @@ void require_countable(const char* const call, const std::size_t bytes) {
   if (bytes <= transfer_bytes_max) return;
   throw Error(std::string("imbrex: active::") + call + " of " + std::to_string(bytes) +
               " bytes: " + std::to_string(transfer_bytes_max) +
-              " are the most, transfer it in parts");
+              " are possible at most; transfer the data in parts");
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ void set_handler(const Id id, const Handler handler, void* const context) {
   require_function("set_handler", handler != nullptr);
   if (!post().handlers.set(id_of("set_handler", id), handler, context)) {
     throw Error("imbrex: active::set_handler: handler " + std::to_string(static_cast<int>(id)) +
-                " is there already: take another number");
+                " is set already: choose another number");
   }
 }
 
@@ -95,7 +95,7 @@ void send(const int to, const Id id, const std::span<const std::byte> head,
   if (head.size() > message_bytes_max || body.size() > message_bytes_max - head.size()) {
     throw Error("imbrex: active::send of " + std::to_string(head.size()) + " and " +
                 std::to_string(body.size()) + " bytes: " + std::to_string(message_bytes_max) +
-                " are the most, use deliver()");
+                " are possible in all; use deliver()");
   }
   post().outbox.send(rank_of("send", to), id_of("send", id), head, body);
 }

@@ -184,7 +184,7 @@ int call_on_spare_thread(const char* name, int (*function)(void* arguments), voi
                  .code = MPI_SUCCESS, .kept = {}, .done = {}};
   if (!spare_threads().give(call)) {
     say_of(name,
-           "blocks its worker: the system gives no thread for it. Raise the limit of threads "
+           "blocks its worker: the system gives no thread for the call. Raise the limit of threads "
            "(ulimit -u), or let fewer tasks make such calls at once.");
     return function(arguments);
   }
@@ -199,10 +199,10 @@ int refuse_to_block(const char* name) {
     return MPI_SUCCESS;
   }
   say_of(name,
-         "is refused: it may wait for other ranks, has no non-blocking twin, and would block "
-         "the one thread that makes all calls of MPI, since this MPI gives less than "
-         "MPI_THREAD_MULTIPLE. Make it in main while there is no other task and no operation "
-         "in flight (before the first task, or after a taskwait), or use an MPI that gives "
+         "is refused: it may wait for other ranks, and MPI has no non-blocking form of it. It "
+         "would block the only thread that calls MPI, since this MPI gives less than "
+         "MPI_THREAD_MULTIPLE. Call it in main while there is no other task and no operation in "
+         "flight (before the first task, or after a taskwait), or use an MPI that gives "
          "MPI_THREAD_MULTIPLE.");
   return raise_error({.name = name, .comm = MPI_COMM_WORLD}, MPI_ERR_OTHER);
 }

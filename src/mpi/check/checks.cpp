@@ -189,9 +189,10 @@ void Table::compare_memory(const Use& fresh) {
       if (where == 0) continue;
       told.insert(&other.use);
       say_finding(fmt::format("two operations in flight use the byte at {:#x}:\n"
-                      "imbrex:   {} ({} {:#x} to {:#x})\nimbrex:   {} ({} {:#x} to {:#x})\n"
-                      "imbrex:   Let the first complete before the second begins (by a dependency "
-                      "on the buffer), or give each a buffer of its own",
+                              "imbrex:   {} ({} {:#x} to {:#x})\n"
+                              "imbrex:   {} ({} {:#x} to {:#x})\n"
+                              "imbrex:   Let the first complete before the second begins (by a "
+                              "dependency on the buffer), or give each a buffer of its own",
                       where, other.use.text(), other.writes ? "writes" : "reads",
                       other.memory.begin(), other.memory.end(), fresh.text(),
                       part.writes ? "writes" : "reads", begin, part.memory.end()));
@@ -203,10 +204,11 @@ void Table::compare_order(const Use& fresh) {
   for (const Use* const other : in_order_) {
     if (other->comm != fresh.comm) continue;
     say_finding(fmt::format("two tasks are in collectives on one communicator at the same time:\n"
-                    "imbrex:   {}\nimbrex:   {}\n"
-                    "imbrex:   Every rank must begin them in the same order, but tasks run in any: "
-                    "order the tasks by a dependency, or give each a communicator of its own "
-                    "(MPI_Comm_dup)",
+                            "imbrex:   {}\n"
+                            "imbrex:   {}\n"
+                            "imbrex:   All ranks must begin these collectives in the same order, "
+                            "but tasks run in any order: order the tasks by a dependency, or give "
+                            "each a communicator of its own (MPI_Comm_dup)",
                     other->text(), fresh.text()));
   }
 }

@@ -53,8 +53,9 @@ int refuse_to_free(const char* const call, MPI_Comm comm) {
   const std::string obstacle = describe_lasting_obstacle(comm);
   if (obstacle.empty()) return MPI_SUCCESS;
   std::fprintf(stderr,
-               "imbrex: %s in task %s: another task still waits on this communicator: %s. It "
-               "stays; wait for that task first, by its future, a dependency, or finish.\n",
+               "imbrex: %s in task %s: another task still waits on this communicator: %s. The "
+               "communicator is not freed; wait for that task first, by its future, a dependency, "
+               "or finish.\n",
                call, detail::describe_current_task().c_str(), obstacle.c_str());
   return raise_error({.name = call, .comm = comm}, MPI_ERR_COMM);
 }

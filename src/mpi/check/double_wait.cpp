@@ -47,7 +47,8 @@ Shard& shard_of(MPI_Request request) {
 int refuse(const WaitEntry& fresh, const WaitEntry& earlier) {
   std::fprintf(stderr, "imbrex: %s\n",
                fmt::format("{} in task {} waits for a request that {} in task {} waits for "
-                           "already: let one of them wait, and the other for that task",
+                           "already: let one task wait for the request, and the other task for "
+                           "that task",
                            fresh.call, detail::describe(fresh.task), earlier.call,
                            detail::describe(earlier.task))
                    .c_str());

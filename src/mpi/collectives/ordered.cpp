@@ -28,8 +28,8 @@ int end() noexcept {
   return guard_mpi([] {
     OrderScope* const scope = order::innermost();
     if (scope == nullptr || !scope->is_of_c) {
-      throw Error("imbrex: imbrex_ordered_end() called where no scope of imbrex_ordered_begin() is "
-                  "open: it ends the last one that this task has begun");
+      throw Error("imbrex: imbrex_ordered_end() in a task without an open imbrex_ordered_begin(): "
+                  "each imbrex_ordered_end() ends the last imbrex_ordered_begin() of its task");
     }
     order::close(*scope);
     delete scope;

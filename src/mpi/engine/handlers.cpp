@@ -60,8 +60,8 @@ void note_asked_for() noexcept { trace::races::before(&asked_for); }
 [[gnu::noinline]] bool say_refused(const char* call) noexcept {
   if (running_here->may_call_mpi) return false;
   std::fprintf(stderr,
-               "imbrex: %s is called within an event handler and does nothing there: a handler "
-               "says what there is to do, and another place does it\n",
+               "imbrex: %s is called within an event handler and does nothing there: let the "
+               "handler note the event, and make the call outside of the handler\n",
                call);
   return true;
 }

@@ -13,8 +13,8 @@ bool call_while_inactive() noexcept {
   if (detail::in_task() && !switches.is_ending.load(std::memory_order_relaxed) &&
       !printed.exchange(true, std::memory_order_relaxed)) {
     say("an MPI call in task " + detail::describe_current_task() +
-        " may block its worker: imbrex looks after MPI from MPI_Init to MPI_Finalize. A program "
-        "that uses sessions can call MPI_Init too.");
+        " may block its worker: imbrex suspends tasks in MPI only between MPI_Init and "
+        "MPI_Finalize. A program that uses sessions can call MPI_Init, too.");
   }
   return false;
 }

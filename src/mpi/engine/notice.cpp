@@ -97,8 +97,8 @@ int on_progress() {
 std::string hook_into_progress() {
   auto* const start = find<int(int (*)())>("opal_progress_register");
   if (start == nullptr) {
-    return "this MPI shows no hook in its progress: use MPICH 4.3 or later (not its standard ABI), "
-           "or an Open MPI that shows opal_progress_register";
+    return "this MPI exports no hook into its progress: use MPICH 4.3 or later (not its standard "
+           "ABI), or an Open MPI that exports opal_progress_register";
   }
   return start(&on_progress) == 0 ? "" : "opal_progress_register failed";
 }

@@ -35,7 +35,7 @@ struct imbrex_queue {
 
   // Thread safety: the caller does not use the queue afterwards.
   void leave() noexcept {
-    // acq_rel: what other users have done with the queue comes before its end.
+    // acq_rel: all uses of the queue by other threads come before its end.
     if (users.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       const std::unique_ptr<imbrex_queue> ended(this);
     }
@@ -60,7 +60,7 @@ struct Awaited : Readable {
     return &queue == other && completion.tag == tag;
   }
 
-  // Ends with whoever takes it, or here.
+  // The object ends in the call that takes the completion, or here.
   void arrive(const int code, const MPI_Status& status, MPI_Message message) noexcept {
     std::unique_ptr<Awaited> self(this);
     imbrex_queue& its = queue;
@@ -109,7 +109,7 @@ int probe(imbrex_queue& queue, const messages::Envelope wanted, MPI_Comm comm,
   messages::Communicator* const communicator = messages::communicator_of(comm);
   if (communicator == nullptr || wanted.source == MPI_PROC_NULL ||
       !communicator->accepts(arguments)) {
-    // MPI answers at once: that there is no process, or what is wrong.
+    // MPI answers at once: MPI_PROC_NULL, or an error.
     MPI_Message message = MPI_MESSAGE_NULL;
     MPI_Status status = {};
     const int code = MPI_Mprobe(wanted.source, wanted.tag, comm, &message, &status);
@@ -126,7 +126,7 @@ int probe(imbrex_queue& queue, const messages::Envelope wanted, MPI_Comm comm,
   }
   Probe& waiting = *expected.release();
   if (!waiting.receive.attend(waiting)) Probe::on_completion(waiting);
-  detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  detail::wake_poller();  // the caller returns: an idle worker must poll MPI
   return MPI_SUCCESS;
 }
 
@@ -149,7 +149,7 @@ int refuse(const int code, const char* text) {
 
 }  // namespace imbrex::mpi
 
-// Completions that nobody has taken.
+// Frees the completions that no call has taken.
 imbrex_queue::~imbrex_queue() {
   using namespace imbrex::mpi;
   for (Readable* item = done.take(INT_MAX); item != nullptr;) {
@@ -161,7 +161,7 @@ imbrex_queue::~imbrex_queue() {
 extern "C" [[gnu::visibility("default")]] int imbrex_queue_open(imbrex_queue** queue, int* fd) {
   using namespace imbrex::mpi;
   if (queue == nullptr || fd == nullptr) {
-    return refuse(MPI_ERR_ARG, "imbrex_queue_open is given no place for its results");
+    return refuse(MPI_ERR_ARG, "imbrex_queue_open is given a null pointer for one of its results");
   }
   try {
     *queue = std::make_unique<imbrex_queue>().release();
@@ -180,7 +180,7 @@ extern "C" [[gnu::visibility("default")]] int imbrex_continue_to(imbrex_queue* q
                                                                  const uint64_t tag) {
   using namespace imbrex::mpi;
   if (queue == nullptr || request == nullptr) {
-    return refuse(MPI_ERR_ARG, "imbrex_continue_to is given no queue or no request");
+    return refuse(MPI_ERR_ARG, "imbrex_continue_to is given a null pointer as queue or as request");
   }
   auto awaited = std::make_unique<Awaited>(*queue, tag);
   const int code = imbrex_continue(request, &Awaited::arrived, awaited.get());
@@ -197,7 +197,8 @@ extern "C" [[gnu::visibility("default")]] int imbrex_mprobe_to(imbrex_queue* que
                                                                const int message_tag,
                                                                MPI_Comm comm, const uint64_t tag) {
   using namespace imbrex::mpi;
-  if (queue == nullptr) return refuse(MPI_ERR_ARG, "imbrex_mprobe_to is given no queue");
+  if (queue == nullptr) return refuse(MPI_ERR_ARG, "imbrex_mprobe_to is given a null pointer as "
+                                                   "queue");
   if (refused("imbrex_mprobe_to")) return MPI_ERR_OTHER;
   if (!in_service()) {
     return refuse(MPI_ERR_OTHER, "imbrex_mprobe_to is called outside of MPI_Init and MPI_Finalize: "
@@ -214,7 +215,8 @@ extern "C" [[gnu::visibility("default")]] int imbrex_queue_take(imbrex_queue* qu
 extern "C" [[gnu::visibility("default")]] int imbrex_queue_cancel(imbrex_queue* queue,
                                                                   const uint64_t tag) {
   using namespace imbrex::mpi;
-  if (queue == nullptr) return refuse(MPI_ERR_ARG, "imbrex_queue_cancel is given no queue");
+  if (queue == nullptr) return refuse(MPI_ERR_ARG, "imbrex_queue_cancel is given a null pointer as "
+                                                   "queue");
   if (refused("imbrex_queue_cancel") || !in_service()) return MPI_ERR_OTHER;
   cancel_continued(&Awaited::arrived, [=](const void* argument) {
     return static_cast<const Awaited*>(argument)->is(queue, tag);

@@ -235,7 +235,7 @@ int continue_all(int count, MPI_Request requests[], imbrex_continuation* functio
                   "is called outside of MPI_Init and MPI_Finalize: call MPI_Init first");
   }
   if (count < 0) return refuse(MPI_ERR_COUNT, "is given " + std::to_string(count) + " requests");
-  if (function == nullptr) return refuse(MPI_ERR_ARG, "is given no function to call");
+  if (function == nullptr) return refuse(MPI_ERR_ARG, "is given a null pointer as function");
   for (int i = 0; i < count; ++i) {
     if (requests[i] == MPI_REQUEST_NULL) continue;
     if (messages::requests().find(requests[i]).persistent() != nullptr) {
@@ -307,7 +307,7 @@ extern "C" [[gnu::visibility("default")]] int imbrex_progress(void) {
   if (!mpi::in_service()) return 0;
   if (mpi::in_handler()) {
     mpi::say("imbrex_progress is called within a continuation or an event handler, and does "
-             "nothing there: the thread that runs it makes progress afterwards");
+             "nothing there: the thread that runs the handler makes progress afterwards");
     return 0;
   }
   return mpi::engine().poll();

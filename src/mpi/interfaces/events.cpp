@@ -177,8 +177,9 @@ int begin(MPI_Comm comm) {
   if (it == nullptr) return MPI_ERR_COMM;
   if (it->watcher() != nullptr) return MPI_SUCCESS;
   if (!it->watch(watcher)) {
-    say("imbrex_events_begin needs that imbrex matches the receives of the communicator: it may "
-        "not assert that it uses no wildcards, and IMBREX_MATCH_ABOVE may not be 1000000000");
+    say("imbrex_events_begin works only where imbrex matches the receives of the communicator: set "
+        "neither mpi_assert_no_any_source nor mpi_assert_no_any_tag on it, nor "
+        "IMBREX_MATCH_ABOVE=1000000000");
     return MPI_ERR_UNSUPPORTED_OPERATION;
   }
   detail::wake_poller();

@@ -193,8 +193,8 @@ std::shared_ptr<Pool> pool_of(const MPI_Comm comm) {
   const auto other = std::ranges::find_if(all, [&](const Text& text) { return text != all[0]; });
   throw Error(fmt::format(
       "imbrex: the ranks do not make the same MpiPhaser: rank 0 makes {}, rank {} makes {}. All "
-      "ranks of a communicator make theirs in the same order, with the same names and options; or "
-      "give each a key (made by {})",
+      "ranks of a communicator must make their MpiPhasers in the same order, with the same names "
+      "and options; or give each a key (made by {})",
       all[0].data(), other - all.begin(), other == all.end() ? "?" : other->data(),
       detail::describe_current_task()));
 }
@@ -220,8 +220,8 @@ class Making {
     if (!pool_.making.exchange(true, std::memory_order_acquire)) return;
     throw Error(fmt::format(
         "imbrex: an MpiPhaser is made by {} while another task makes one over the same "
-        "communicator: other ranks may do so in another order. Make one after the other, or give "
-        "each a key",
+        "communicator: other ranks may make the two in another order. Make one after the other, or "
+        "give each a key",
         detail::describe_current_task()));
   }
   ~Making() { pool_.making.store(false, std::memory_order_release); }

@@ -165,8 +165,8 @@ void RankPhaser::take_step() noexcept {
   if (phase_ == 0 && step_ == 0 && !agree) {  // all ranks find the same, and none goes on
     step_ = steps();
     error_ = std::make_exception_ptr(Error(fmt::format(
-        "imbrex: the ranks do not have the same accumulators on {}: rank {} has {}. All make the "
-        "same ones in the same order, before the first phase",
+        "imbrex: the ranks do not have the same accumulators on {}: rank {} has {}. All ranks must "
+        "make the same accumulators in the same order, before the first phase",
         name_, channel_->rank, exchange_->accumulators())));
     return;
   }

@@ -164,7 +164,7 @@ Tasks describe(const std::vector<detail::TaskView>& views, const std::set<std::u
       tasks.lines.push_back(describe_finalize(view));
     } else if (view.runs) {
       ++tasks.running;
-      tasks.lines.push_back("runs, or is ready to: " + detail::describe(view.task));
+      tasks.lines.push_back("runs or is ready: " + detail::describe(view.task));
     } else if (!view.waits_for.empty() && !(view.in_mpi && shown.contains(view.task.id))) {
       tasks.lines.push_back(view.waits_for + ": in " + detail::describe(view.task));
     }
@@ -302,7 +302,8 @@ Lines look(const Mark& last) {
   const Tasks tasks = describe(views, open.tasks());
   Lines lines{heading(tasks)};
   Lines of_messages;
-  if (!held) of_messages.push_back("a thread has been in a call of MPI for seconds: see its task");
+  if (!held) of_messages.push_back("a thread has been inside a call of MPI for seconds: see the "
+                                   "task of that thread");
   if (traffic().open.load(std::memory_order_relaxed)) {
     of_messages.push_back(describe_messages(traffic().sent.load(std::memory_order_relaxed),
                                             traffic().handled.load(std::memory_order_relaxed)));

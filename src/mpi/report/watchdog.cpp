@@ -165,9 +165,9 @@ class Watchdog {
       });
     } catch (const std::system_error& error) {  // the end of this object takes part in the
                                                 // agreement of the ranks
-      print(fmt::format("imbrex: the system gives no thread ({}), so rank {} does not notice that "
-                        "all wait, nor answer SIGUSR1: raise its limit (ulimit -u, or pids.max of "
-                        "the control group)\n",
+      print(fmt::format("imbrex: the system gives no thread ({}), so rank {} neither notices a "
+                        "stall nor answers SIGUSR1: raise the limit of threads (ulimit -u, or "
+                        "pids.max of the control group)\n",
                         error.code().message(), channel_.rank()));
     }
   }
@@ -324,7 +324,7 @@ void Watchdog::look_for_stall() {
   told_ = true;
   times_ *= 2;  // a program that is only slow must not be flooded with reports
   const std::string what =
-      mark_.keeps_others ? fmt::format("a task of rank {} asks again and again and lets no other "
+      mark_.keeps_others ? fmt::format("a task of rank {} tests repeatedly and lets no other task "
                                        "run",
                                        channel_.rank())
                          : fmt::format("every task of rank {} waits", channel_.rank());
@@ -413,7 +413,7 @@ void Watchdog::decide() {
   const bool printed = !gathering_->wish.quiet || (still && suspicion_->printed);
   if (still) {
     print((printed ? "" : gathered()) +
-          "imbrex: no rank goes on: the program is ended (IMBREX_STALL=abort)\n");
+          "imbrex: no rank makes progress: imbrex ends the program (IMBREX_STALL=abort)\n");
     end_program();
   }
   suspicion_.reset();

@@ -63,8 +63,8 @@ int Inbox::handle(const int from, const std::span<const std::byte> packet) noexc
   const PacketHead head = head_of(packet);
   if (credits_.add(from, head.credit)) outbox_.relist(from);
   if (!dispatch(from, packet)) {
-    say("active messages: what rank " + std::to_string(from) +
-        " has sent is no packet: all ranks must run the same version of imbrex");
+    say("active messages: rank " + std::to_string(from) + " has sent a message that is not a "
+        "packet of imbrex: all ranks must run the same version of imbrex");
     end_all(MPI_COMM_WORLD, 1);
   }
   ++packets_handled_;

@@ -53,7 +53,7 @@ void MessageHandlers::report_kept(const int rank) const {
     say("MPI_Finalize: " + std::to_string(kept_[id].size()) + " active messages for handler " +
         std::to_string(id) + ", the first of them from rank " +
         std::to_string(kept_[id].front().from) + ", have no handler on rank " +
-        std::to_string(rank) + ": call set_handler() there");
+        std::to_string(rank) + ": call set_handler() on that rank");
   }
 }
 

@@ -37,8 +37,8 @@ void OpenWork::describe(std::string& text) const {
   add(number(Kind::listed), "ranks for which messages wait here");
   add(number(Kind::packet), "packets in flight from here");
   add(number(Kind::transfer), "transfers that have not ended");
-  add(open % static_cast<std::uint64_t>(Kind::listed), "handlers for messages that came before");
-  text += "active messages: not ended here: " + parts + "\n";
+  add(open % static_cast<std::uint64_t>(Kind::listed), "new handlers whose kept messages wait");
+  text += "active messages that have not ended on this rank: " + parts + "\n";
 }
 
 void OpenWork::expect() noexcept {

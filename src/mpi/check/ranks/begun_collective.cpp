@@ -63,7 +63,7 @@ std::string difference(const Begun& one, const Begun& other, const bool unordere
   note(same_call && one.alike.bytes != other.alike.bytes, "the number of bytes");
   const By by = one.ordering.by;
   if (by != other.ordering.by) {
-    note(true, "what orders it");
+    note(true, "the kind of order");
     return words;
   }
   if (by == By::key) {
@@ -88,16 +88,15 @@ std::string describe(const Begun& it) {
 
 std::string advise(const Begun& one, const Begun& other) {
   if (one.ordering.by != other.ordering.by) {
-    return "Name the order of a collective on all ranks, by the same means (imbrex::ordered, "
+    return "Order a collective by the same means on all ranks (imbrex::ordered, "
            "imbrex::ordered_as_spawned), or on none";
   }
   if (one.ordering.by == By::spawns) {
-    return "Tasks that are ordered as spawned must be spawned in the same order on all ranks, and "
-           "those that belong together must have one name: spawn them so, or use a key "
-           "(imbrex::ordered)";
+    return "Spawn the tasks of imbrex::ordered_as_spawned in the same order on all ranks, and give "
+           "tasks that belong together one name; or use a key (imbrex::ordered)";
   }
   return "All ranks must begin the collectives of a communicator in the same order, but tasks run "
-         "in any: order the tasks by a dependency, give each collective a key "
+         "in any order: order the tasks by a dependency, give each collective a key "
          "(imbrex::ordered), or give each task a communicator of its own (MPI_Comm_dup)";
 }
 

@@ -56,8 +56,10 @@ std::string Comparison::compare(const Round& round, const std::size_t first) {
     if (words.empty()) continue;
     if (one->rank > other->rank) std::swap(one, other);
     return tell(fmt::format(
-        "ranks of a communicator disagree on its collective {}, on {}:\n"
-        "imbrex:   rank {}: {}\nimbrex:   rank {}: {}\nimbrex:   They differ in: {}. {}",
+        "ranks disagree on collective {} of {}:\n"
+        "imbrex:   rank {}: {}\n"
+        "imbrex:   rank {}: {}\n"
+        "imbrex:   They differ in: {}. {}",
         one->begun.number, one->begun.comm, one->rank, describe(one->begun), other->rank,
         describe(other->begun), words, advise(one->begun, other->begun)));
   }
@@ -73,10 +75,10 @@ std::string Comparison::look_for_end() {
     if (next == rounds_.end() || next->second.all.empty()) continue;
     const One& one = next->second.all.front();
     return tell(fmt::format(
-        "a rank of a communicator has begun fewer collectives than another, on {}:\n"
+        "a rank has begun fewer collectives than another rank on {}:\n"
         "imbrex:   rank {}: {}, its collective {}\n"
         "imbrex:   rank {}: {} in all, and it {}\n"
-        "imbrex:   All ranks must call the same collectives: see that each comes to that one",
+        "imbrex:   All ranks must call the same collectives: see that each rank comes to this one",
         one.begun.comm, one.rank, describe(one.begun), one.begun.number, rank, end.total,
         end.freed ? "has freed the communicator" : "is in MPI_Finalize"));
   }

@@ -125,7 +125,7 @@ TEST(Comparison, keys_decide_where_there_are_any) {
   };
   EXPECT_EQ(compare({By::key, 7, "7"}, {By::key, 7, "\"x\""}), "");
   EXPECT_TRUE(names(compare({By::key, 7, "7"}, {By::key, 8, "8"}), "the key."));
-  EXPECT_TRUE(names(compare({By::key, 7, "7"}, {}), "what orders it."));
+  EXPECT_TRUE(names(compare({By::key, 7, "7"}, {}), "the kind of order."));
 }
 
 TEST(Comparison, the_order_as_spawned_compares_the_names_of_tasks) {
@@ -138,7 +138,7 @@ TEST(Comparison, the_order_as_spawned_compares_the_names_of_tasks) {
     return all.begin(1, begun);
   };
   EXPECT_EQ(compare("\"a\" (a.cpp:1)", "\"a\" (a.cpp:2)"), "");
-  EXPECT_TRUE(names(compare("\"a\" (a.cpp:1)", "\"b\" (a.cpp:1)"), "must be spawned in the same"));
+  EXPECT_TRUE(names(compare("\"a\" (a.cpp:1)", "\"b\" (a.cpp:1)"), "Spawn the tasks of"));
 }
 
 TEST(Comparison, a_rank_that_begins_fewer_is_named) {

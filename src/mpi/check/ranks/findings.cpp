@@ -34,8 +34,9 @@ void say_finding(const std::string& finding) {
   const std::lock_guard guard(all.lock);
   if (!all.known.insert(std::hash<std::string>{}(finding)).second) return;
   if (all.known.size() > findings_max) return;
+  const bool last = all.known.size() == findings_max;
   std::fprintf(stderr, "imbrex: IMBREX_CHECK: %s.%s\n", finding.c_str(),
-               all.known.size() == findings_max ? " (Further ones are counted at the end.)" : "");
+               last ? " (imbrex counts further findings at the end.)" : "");
 }
 
 void count_findings() noexcept {

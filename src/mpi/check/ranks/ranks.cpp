@@ -517,9 +517,9 @@ std::string Known::describe() {
   const std::lock_guard guard(lock_);
   if (total_ == 0) return "";
   return fmt::format(
-      "a rank of a communicator has begun no collective there, and others have:\n"
+      "a rank has begun no collective on a communicator, but other ranks have:\n"
       "imbrex:   rank {}: {}, the first of {}\n"
-      "imbrex:   All ranks must call the same collectives: see that each comes to that one",
+      "imbrex:   All ranks must call the same collectives: see that each rank comes to this one",
       name_.rank, first_, total_);
 }
 
@@ -572,7 +572,7 @@ std::string name_of(MPI_Op op) {
   for (const auto& [one, name] : all) {
     if (one == op) return name;
   }
-  return "an operation of the program's";
+  return "an operation of the program";
 }
 
 // ---- begin and end -----------------------------------------------------------------------------

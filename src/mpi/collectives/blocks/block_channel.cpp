@@ -73,10 +73,11 @@ int Place::begin(detail::CollectiveState& state) {
   const auto [there, is_free] = open_.try_emplace(instance, &state);
   if (!is_free) {
     throw Error(fmt::format(
-        "imbrex: {}: the collective that was begun {} before this one on its communicator has {}, "
-        "and MPI's tags have no room for more: {}",
+        "imbrex: {}: MPI's tags allow {} such collectives in flight on a communicator, and the "
+        "oldest has {}: {}",
         state.call, tags.instances(), there->second != nullptr ? "not ended" : "failed",
-        there->second != nullptr ? "wait for all() of earlier ones" : "make another communicator"));
+        there->second != nullptr ? "wait for all() of earlier collectives"
+                                 : "make another communicator"));
   }
   ++next_;
   return instance;
@@ -146,7 +147,7 @@ void Place::duplicate(const char* const call) {
     duplicated_.set_exception(
         std::make_exception_ptr(make_error(call, code, detail::describe_current_task())));
   } else {
-    PMPI_Comm_set_name(comm, "imbrex's of partial collectives");
+    PMPI_Comm_set_name(comm, "imbrex partial collectives");
     // A part of a more urgent task may overtake another one: only equal tags keep their order.
     if (messages::Communicator* const it = messages::communicator_of(comm)) it->assert_no_any_tag();
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -180,8 +181,8 @@ void end_all_places() noexcept {
   places().end();
   for (const std::shared_ptr<Place>& place : left) {
     if (place->give_up_held() && place->size > 1) {
-      say("MPI_Finalize: parts of a collective were not sent, and may be waited for: all ranks are "
-          "ended.");
+      say("MPI_Finalize: parts of a collective were not sent, and other ranks may wait for them: "
+          "all ranks are ended.");
       end_all(MPI_COMM_WORLD, 1);
     }
     while (!place->is_idle()) {

@@ -29,7 +29,7 @@ Piece block_of(const char* const call, const Blocks<Address>& blocks, const int 
   const auto at = static_cast<std::size_t>(rank);
   const auto require = [&](const auto& array, const char* const what) {
     if (array.size() > at) return;
-    throw Error(fmt::format("imbrex: {}: {} {} are given, and there is a block {}", call,
+    throw Error(fmt::format("imbrex: {}: {} {} are given, but block {} needs one, too", call,
                             array.size(), what, rank));
   };
   MPI_Datatype type = blocks.type;
@@ -47,7 +47,8 @@ Piece block_of(const char* const call, const Blocks<Address>& blocks, const int 
   }
   if (count == 0) return {};
   if (type == MPI_DATATYPE_NULL) {
-    throw Error(fmt::format("imbrex: {}: block {} has no type", call, rank));
+    throw Error(fmt::format("imbrex: {}: block {} has the type MPI_DATATYPE_NULL: give an MPI "
+                            "datatype", call, rank));
   }
   if (!blocks.types.empty()) return {displacement, count, type};
   MPI_Aint least = 0;
@@ -74,7 +75,8 @@ std::unique_ptr<CollectiveState> make(const char* const call, const Kind kind, c
                                       MPI_Comm comm, const CollectiveOptions& options,
                                       const bool of_neighbors) {
   if (!mpi::in_service()) {
-    throw Error(fmt::format("imbrex: {} called outside MPI_Init and MPI_Finalize", call));
+    throw Error(fmt::format("imbrex: {} called outside MPI_Init and MPI_Finalize: call MPI_Init "
+                            "first", call));
   }
   int between_groups = 0;
   if (comm != MPI_COMM_NULL) PMPI_Comm_test_inter(comm, &between_groups);
@@ -90,11 +92,12 @@ std::unique_ptr<CollectiveState> make(const char* const call, const Kind kind, c
   // Tags tell parts of several edges between two ranks apart.
   const int most = place->tags.parts_max() / (of_neighbors ? neighbors->most_edges() : 1);
   if (options.parts < 1 || options.parts > most) {
-    throw Error(fmt::format("imbrex: {}: {} parts of each block: 1 to {} are possible here", call,
+    throw Error(fmt::format("imbrex: {}: each block has {} parts: valid here: 1 to {}", call,
                             options.parts, most));
   }
   if (root < 0 || root >= place->size) {
-    throw Error(fmt::format("imbrex: {}: root {} of a communicator of {} ranks", call, root,
+    throw Error(fmt::format("imbrex: {}: root {} is not a rank of the communicator, which has {} "
+                            "ranks", call, root,
                             place->size));
   }
   const char* const name = options.name != nullptr ? options.name : call;
@@ -118,7 +121,7 @@ void pair_own(CollectiveState& state, const int goes, const int comes) {
     CollectiveState::Part* const to = state.incoming[state.index(true, comes, part)].get();
     if ((from == nullptr) != (to == nullptr)) {
       throw Error(fmt::format("imbrex: {}: part {} from this rank to itself has elements on one "
-                              "side only",
+                              "side only: give both sides the same number",
                               state.call, part));
     }
     if (from != nullptr) from->partner = to;
@@ -131,8 +134,8 @@ void pair_own_edges(CollectiveState& state) {
   const Neighbors& all = *state.neighbors;
   const auto own = [&](const mpi::blocks::Neighbor& it) { return it.rank == state.place->rank; };
   if (std::ranges::count_if(all.sources, own) != std::ranges::count_if(all.destinations, own)) {
-    throw Error(fmt::format("imbrex: {}: this rank is its own neighbour more often one way than "
-                            "the other: the graph is wrong",
+    throw Error(fmt::format("imbrex: {}: this rank is its own neighbour, and not as often a source "
+                            "as a destination: correct the graph",
                             state.call));
   }
   for (std::size_t goes = 0; goes < all.destinations.size(); ++goes) {
@@ -191,8 +194,8 @@ Collective start_with_neighbors(const char* const call, const Kind kind, const S
                                 const CollectiveOptions& options) {
   const bool one_block = kind == Kind::neighbor_allgather;  // one block goes to all
   if (send.address == MPI_IN_PLACE || receive.address == MPI_IN_PLACE) {
-    throw Error(fmt::format("imbrex: {} is given MPI_IN_PLACE, which MPI has for no collective of "
-                            "neighbours: use two buffers",
+    throw Error(fmt::format("imbrex: {} is given MPI_IN_PLACE, but MPI does not allow it in "
+                            "neighbourhood collectives: use two buffers",
                             call));
   }
   auto state = make(call, kind, 0, comm, options, true);
@@ -325,12 +328,12 @@ Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_O
   constexpr const char* call = "imbrex::allreduce";
   auto state = make(call, Kind::allreduce, 0, comm, options, false);
   if (options.hold) {
-    throw Error("imbrex: allreduce() cannot hold its parts: all ranks must begin them in one "
+    throw Error("imbrex: allreduce() does not take .hold: all ranks must begin its parts in one "
                 "order");
   }
   if (!is_in_place(send) && (send.count != receive.count || send.type != receive.type)) {
-    throw Error(fmt::format("imbrex: allreduce() of {} elements to {}, or of another type: give "
-                            "both sides the same",
+    throw Error(fmt::format("imbrex: allreduce() sends {} elements and receives {}, or two types: "
+                            "give both sides the same number and type",
                             send.count, receive.count));
   }
   plan(*state, true, state->place->rank, receive.address,

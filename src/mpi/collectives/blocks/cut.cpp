@@ -38,9 +38,9 @@ std::vector<std::uint32_t> places_of(MPI_Datatype type, const std::int64_t bytes
     const int code = PMPI_Pack(reinterpret_cast<const void*>(address), 1, type, packed.data(),
                                static_cast<int>(bytes), &position, MPI_COMM_SELF);
     if (code != MPI_SUCCESS || position != bytes) {
-      throw Error(fmt::format("imbrex: MPI packs {} bytes of a type that has {}, which cannot be "
-                              "cut: let the parts of a block (IMBREX_PARTIAL_PARTS) have whole "
-                              "elements",
+      throw Error(fmt::format("imbrex: MPI packs {} bytes of a datatype that has {} bytes, so "
+                              "imbrex cannot cut its elements: let the parts of a block "
+                              "(IMBREX_PARTIAL_PARTS) have whole elements",
                               position, bytes));
     }
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -162,7 +162,7 @@ MPI_Datatype Cuts::type_of(MPI_Datatype type, const DataRange& range) {
   if (PMPI_Type_create_struct(static_cast<int>(counts.size()), counts.data(), places.data(),
                               types.data(), &part) != MPI_SUCCESS ||
       PMPI_Type_commit(&part) != MPI_SUCCESS) {
-    throw Error("imbrex: MPI makes no type of a part of a block");
+    throw Error("imbrex: MPI cannot create the datatype of a part of a block");
   }
   types_.push_back(part);
   return part;

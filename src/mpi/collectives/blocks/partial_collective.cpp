@@ -35,9 +35,10 @@ MpiError error_of(const detail::CollectiveState& state, const Part& part, const 
   const bool relayed = state.kind == Kind::broadcast && part.peer != state.root;
   return {fmt::format("imbrex: {}, begun by {}: {} failed: MPI_ERR_OTHER: rank {} {}", state.call,
                       detail::describe(state.task), describe(part), part.peer,
-                      relayed ? "could not pass it on, since it has not got it itself: the rank "
-                                "where that began says why"
-                              : "held it, and no handle is left there to call send() for it"),
+                      relayed ? "could not forward the part, since it did not receive it: the rank "
+                                "where the failure began prints the cause"
+                              : "holds the part, and no handle is left on that rank to call "
+                                "send()"),
           state.call, code, code};
 }
 
@@ -288,8 +289,8 @@ bool CollectiveState::give_up(const char* const why) noexcept {
   if (held.empty()) return false;
   const std::string more = held.size() == 1 ? "" : fmt::format(" and {} more", held.size() - 1);
   const std::string text = fmt::format(
-      "{}, begun by {}: not sent: {}{}; {}, so they fail, also on the ranks that they are for. "
-      "Call send() for each part, or do not hold",
+      "{}, begun by {}: not sent: {}{}; {}, so they fail, also on the receiving ranks. Call send() "
+      "for each part, or begin without .hold",
       call, detail::describe(task), blocks::describe(*held.front()), more, why);
   mpi::say(text);
   const std::exception_ptr error = std::make_exception_ptr(Error("imbrex: " + text));
@@ -338,7 +339,8 @@ int CollectiveState::peer_of(const bool comes, const int block) const noexcept {
 std::size_t CollectiveState::index(const bool comes, const int block, const int part) const {
   if (block < 0 || block >= block_count(comes) || part < 0 || part >= parts) {
     const char* const whose = neighbors == nullptr ? "rank" : "neighbour";
-    throw Error(fmt::format("imbrex: {} has no part {} of {} {}: it has {} parts of {} {}s", call,
+    throw Error(fmt::format("imbrex: {} has no part {} of {} {}: it has {} parts for each of {} "
+                            "{}s", call,
                             part, whose, block, parts, block_count(comes), whose));
   }
   return static_cast<std::size_t>(block) * static_cast<std::size_t>(parts) +
@@ -364,7 +366,7 @@ Future<void> CollectiveState::future_of(const bool comes, const int block, const
 namespace {
 
 detail::CollectiveState& require_state(detail::CollectiveState* const state) {
-  if (state == nullptr) throw Error("imbrex: a Collective that stands for none was used");
+  if (state == nullptr) throw Error("imbrex: use of an empty Collective");
   return *state;
 }
 
@@ -405,7 +407,8 @@ void Collective::send(const int rank, const int part) const {
   detail::CollectiveState& it = require_state(state_);
   (void)it.index(false, rank, part);
   if (!it.hold) {
-    throw Error(fmt::format("imbrex: send() of {}, which holds nothing: begin it with .hold = true",
+    throw Error(fmt::format("imbrex: send() of {}, which holds no parts: begin it with .hold = "
+                            "true",
                             it.call));
   }
   if (it.kind == mpi::blocks::Kind::broadcast && it.place->rank != it.root) return;

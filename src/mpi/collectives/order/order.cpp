@@ -163,7 +163,7 @@ int Order::duplicate() {
     return PMPI_Comm_idup(program, &duplicate, request);
   });
   if (code != MPI_SUCCESS) return code;
-  PMPI_Comm_set_name(duplicate, "imbrex's of ordered collectives");
+  PMPI_Comm_set_name(duplicate, "imbrex ordered collectives");
   PMPI_Comm_set_errhandler(duplicate, MPI_ERRORS_RETURN);
   comm_ = duplicate;
   return MPI_SUCCESS;
@@ -311,8 +311,8 @@ void Turn::take_by_key(const Call& call, const std::uint64_t key) {
   int between_groups = 0;
   PMPI_Comm_test_inter(call.comm, &between_groups);
   if (between_groups != 0) {
-    say(fmt::format("{} in task {}: imbrex::ordered() is given an intercommunicator, which has no "
-                    "rank that could decide: order the tasks by a dependency",
+    say(fmt::format("{} in task {}: imbrex::ordered() does not take an intercommunicator: order "
+                    "the tasks by a dependency",
                     call.name, detail::describe_current_task()));
     code_ = raise_error(call, MPI_ERR_COMM);
     return;
@@ -379,16 +379,18 @@ std::vector<std::string> describe_waiting() {
       std::string why;
       if (it.is_decided) {
         why = fmt::format(
-            "{} before it, the next with key {}, {}", it.ahead, text_of(it.first_key),
-            it.first_is_here ? "which is about to start" : "for which no task has come here");
+            "{} collectives go first, the next with key {}, {}", it.ahead, text_of(it.first_key),
+            it.first_is_here ? "which is about to start" : "for which no task has come on this "
+                                                           "rank");
       } else if (it.decided == 0) {
-        why = "rank 0 has begun none";
+        why = "rank 0 has begun no collective";
       } else {
-        why = fmt::format("rank 0 has not come to it; of what it has begun, {} in all, the last "
-                          "has key {}",
+        why = fmt::format("rank 0 has not begun it; rank 0 has begun {} collectives, the last with "
+                          "key {}",
                           it.decided, text_of(it.last_key));
         if (it.ahead != 0 && !it.first_is_here) {
-          why += fmt::format(", and for key {} no task has come here", text_of(it.first_key));
+          why += fmt::format(", and for key {} no task has come on this rank",
+                             text_of(it.first_key));
         }
       }
       lines.push_back(fmt::format("{} on {} waits for its turn by key {} ({}): in {}", start.call,
@@ -409,8 +411,9 @@ int refuse_to_free(const char* const call, MPI_Comm comm) {
     obstacle = fmt::format("{} with key {} in task {}", start.call, text_of(start.key), start.task);
   });
   if (!obstacle.empty()) {
-    say(fmt::format("{} in task {}: another task waits for its turn on this communicator: {}. It "
-                    "stays; wait for that task first, by its future, a dependency, or finish.",
+    say(fmt::format("{} in task {}: another task waits for its turn on this communicator: {}. The "
+                    "communicator is not freed; wait for that task first, by its future, a "
+                    "dependency, or finish.",
                     call, detail::describe_current_task(), obstacle));
     return raise_error({.name = call, .comm = comm}, MPI_ERR_COMM);
   }

@@ -45,7 +45,7 @@ std::uint64_t caller() noexcept {
 detail::OrderScope by_access(const void* const object, const std::size_t bytes, const int count,
                              const bool is_of_c) {
   if (count < 1) {
-    throw Error(fmt::format("imbrex: ordered_as_spawned() of {} collectives: it takes 1 at least",
+    throw Error(fmt::format("imbrex: ordered_as_spawned() of {} collectives: give 1 or more",
                             count));
   }
   return {.object = object, .bytes = bytes, .left = count, .is_of_c = is_of_c};
@@ -67,9 +67,8 @@ void close(detail::OrderScope& scope) {
   const std::lock_guard guard(all.lock);
   const auto place = all.innermost.find(scope.owner);
   if (!is_owner || place == all.innermost.end() || place->second != &scope) {
-    throw Error("imbrex: a scope of imbrex::ordered() is ended by another task than the one that "
-                "began it, or before one that was begun in it: end scopes in the task that began "
-                "them, the last one first");
+    throw Error("imbrex: a scope of imbrex::ordered() must end in the task that began it, and "
+                "after all scopes that were begun inside it");
   }
   place->second = scope.outer;
   if (scope.outer == nullptr) all.innermost.erase(place);
@@ -107,7 +106,8 @@ std::string text_of(const std::uint64_t key) {
   const auto place = all.names.find(key);
   if (place != all.names.end()) return '"' + place->second + '"';
   return key < high_bit ? std::to_string(key)
-                        : std::to_string(key) + " (a name that was not used here)";
+                        : std::to_string(key) + " (the number of a name that this rank has not "
+                                                "used)";
 }
 
 }  // namespace imbrex::mpi::order

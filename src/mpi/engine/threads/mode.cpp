@@ -39,7 +39,8 @@ Choice choose(const Mode asked, const Obstacles& obstacles) {
 
 std::string why_none_to_spare(const Standing& standing) {
   if (standing.started) {
-    return "the runtime ran before MPI_Init: start no task, and make no imbrex::Runtime, before it";
+    return "the runtime ran before MPI_Init: start no task, and make no imbrex::Runtime, before "
+           "MPI_Init";
   }
   if (standing.of_machine == 1) return "this machine has one processor";
   if (standing.processors == 1) {

@@ -66,8 +66,8 @@ int set(const char* call, const int property, const int value) {
       int initialised = 0;
       PMPI_Initialized(&initialised);
       if (initialised != 0) {
-        return refuse(call, "TAMPI_PROPERTY_AUTO_INIT says what MPI_Init does: set it before "
-                      "MPI_Init", MPI_ERR_ARG);
+        return refuse(call, "TAMPI_PROPERTY_AUTO_INIT changes MPI_Init: set it before MPI_Init",
+                      MPI_ERR_ARG);
       }
       starts_itself.store(value != 0, std::memory_order_relaxed);
       return MPI_SUCCESS;

@@ -110,10 +110,10 @@ Lines advise(const std::map<int, std::string>& answers) {
       if (!text.ends_with(": ")) text += "; ";
       text += fmt::format("{} in {}", ranges(ranks), call);
     }
-    lines.push_back(text + ". All ranks must begin those of a communicator in the same order: let "
-                           "the tasks that call them have an access in common, such as .inout(comm)"
-                           ", or give each a communicator of its own. IMBREX_CHECK=1 finds the "
-                           "first that differ");
+    lines.push_back(text + ". All ranks must begin the collectives of a communicator in the same "
+                           "order: let the tasks that call them have an access in common, such as "
+                           ".inout(comm), or give each a communicator of its own. IMBREX_CHECK=1 "
+                           "finds the first collective that differs");
   }
   return lines;
 }
@@ -167,7 +167,8 @@ Lines sum_messages(const std::map<int, std::string>& answers, const int ranks) {
   }
   if (telling != ranks) return {};
   if (sent == handled) {
-    return {"every active message that was sent has been handled: none of them will end a wait"};
+    return {"every active message that was sent has been handled: no active message can end a "
+            "wait"};
   }
   return {fmt::format("active messages: {} sent by all ranks, {} handled: some are in flight",
                       sent, handled)};
