@@ -102,8 +102,8 @@ void call_on(const CalledRank& rank, const Callee& callee, std::vector<std::byte
                 "call between MPI_Init and MPI_Finalize");
   }
   if (rank.rank < 0 || rank.rank >= mpi::active::ranks()) {
-    throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + ": there are " +
-                std::to_string(mpi::active::ranks()));
+    throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + ": valid: 0 to " +
+                std::to_string(mpi::active::ranks() - 1));
   }
   distributed::calls().call(rank, callee, std::move(arguments), std::move(ended));
 }

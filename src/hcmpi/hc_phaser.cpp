@@ -22,7 +22,7 @@ Ref<hc_phaser> phaser_of(const char* const call, const void* const handle) {
   Ref<hc_phaser> found = Handles<hc_phaser>::all().find(handle);
   if (!found) {
     refuse(call, MPI_ERR_ARG,
-           handle == nullptr ? "a null pointer is no phaser"
+           handle == nullptr ? "a null pointer is not a phaser"
                              : "this pointer is not a phaser: it was freed, or no call such as "
                                "PHASER_CREATE or HCMPI_PHASER_CREATE returned it");
   }
@@ -168,9 +168,9 @@ std::size_t bytes_of(const char* const call, const MPI_Datatype type) {
   const MPI_Aint bytes = std::max(extent, true_extent);
   if (lower != 0 || true_lower != 0 || bytes <= 0 || bytes > 64) {
     refuse(call, MPI_ERR_TYPE,
-           "a value of this datatype has " + std::to_string(bytes) + " bytes from " +
+           "a value of this datatype has " + std::to_string(bytes) + " bytes from offset " +
                std::to_string(std::min(lower, true_lower)) +
-               " on: an accumulator takes 1 to 64 from 0 on");
+               " on: an accumulator takes 1 to 64 bytes from offset 0 on");
   }
   return static_cast<std::size_t>(bytes);
 }

@@ -229,8 +229,8 @@ place_t* hc_get_place(const int number) {
   (void)guard("hc_get_place", [&] {
     if (number < 0 || number >= imbrex::place_count()) {
       refuse("hc_get_place", MPI_ERR_ARG,
-             "there is no place " + std::to_string(number) + ", but " +
-                 std::to_string(imbrex::place_count()) + " from 0 on");
+             "there is no place " + std::to_string(number) + ": valid: 0 to " +
+                 std::to_string(imbrex::place_count() - 1));
     }
     place = imbrex::hcmpi::handle_of(imbrex::place(number));
   });

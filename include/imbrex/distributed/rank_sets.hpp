@@ -20,7 +20,8 @@ namespace imbrex::detail {
 inline void refuse_inter(const MPI_Comm comm, const std::string& what) {
   int inter = 0;
   MPI_Comm_test_inter(comm, &inter);
-  if (inter != 0) throw Error("imbrex: " + what + " on an inter-communicator");
+  if (inter == 0) return;
+  throw Error("imbrex: " + what + " on an inter-communicator: use MPI_Intercomm_merge first");
 }
 inline void refuse_unknown(const int world_rank, const std::string& what) {
   if (world_rank < 0) throw Error("imbrex: " + what + " that is outside of MPI_COMM_WORLD");
@@ -49,7 +50,7 @@ inline int world_rank(const MPI_Comm comm, const int rank) {
   MPI_Comm_size(comm, &size);
   if (rank < 0 || rank >= size) {
     throw Error("imbrex: a remote call to rank " + std::to_string(rank) +
-                " of a communicator that has " + std::to_string(size));
+                " of a communicator that has " + std::to_string(size) + " ranks");
   }
   int found = 0;
   imbrex_world_ranks(comm, 1, &rank, &found);
