@@ -100,7 +100,7 @@ TEST(Options, name_the_nearest_option_in_a_line_about_unknown_names) {
 
 TEST(Options, say_where_the_setting_of_an_earlier_version_went) {
   EXPECT_NE(describe_unknown({"POOL_CHUNK"}).find(
-                "IMBREX_POOL_CHUNK (no longer: set WorkPoolOptions::chunk of each pool)"),
+                "IMBREX_POOL_CHUNK (removed: set WorkPoolOptions::chunk of each pool)"),
             std::string::npos);
   for (const char* const former : {"SENDS_BYTES", "TREE_MEMORY", "DATA_WINDOW", "POOL_VICTIMS"}) {
     const std::string text = describe_unknown({former});

@@ -475,7 +475,7 @@ TEST(BroadcastsTest, the_report_draws_the_tree_that_a_rank_knows) {
   std::string text;
   one.ranks.of(3).describe(the_space, 5, text);
   EXPECT_EQ(text, "  rank 3 waits for datum 1 of space \"tiles\" from rank 0 (transfer 0): nothing "
-                  "has come\n");
+                  "has arrived\n");
   one.expect(1);
   one.expect(2);
   one.ranks.run();

@@ -121,7 +121,7 @@ TEST_F(DataInC, wrong_arguments_are_refused) {
   EXPECT_EQ(insert(nullptr, data, IMBREX_DATA_WRITE), IMBREX_ERR_USE);
   EXPECT_TRUE(message_has("body is a null pointer")) << imbrex_message();
   EXPECT_EQ(insert(set, data, 4), IMBREX_ERR_USE);
-  EXPECT_TRUE(message_has("4 is no mode")) << imbrex_message();
+  EXPECT_TRUE(message_has("imbrex_data_access::mode is 4")) << imbrex_message();
   EXPECT_EQ(insert(set, nullptr, IMBREX_DATA_WRITE), IMBREX_ERR_USE);
   EXPECT_EQ(insert(set, data, IMBREX_DATA_REDUCE), IMBREX_ERR_USE);
   EXPECT_TRUE(message_has("reduction is a null pointer")) << imbrex_message();

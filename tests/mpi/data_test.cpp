@@ -222,9 +222,9 @@ TEST(DataWithOwners, wrong_insertions_say_what_is_wrong) {
   wrong("by on()", [&] { space.task("x").read(a).insert([](auto) {}); });
   wrong("by on()", [&] { space.task("x").write(none).insert([](auto) {}); });
   wrong("rank", [&] { space.task("x").read(a).on(ring.size).insert([](auto) {}); });
-  wrong("is to run on rank -1, and",
+  wrong("is to run on rank -1, but",
         [&] { space.task("x").read(a).on(-1).insert([](auto) {}); });
-  wrong("is to run on rank -1, and",
+  wrong("is to run on rank -1, but",
         [&] { space.task("x").update(a).on(-1).insert([](auto) {}); });
   int memory[3] = {};
   wrong("datum \"m\" of 3 x 1 elements",

@@ -12,7 +12,7 @@ foreach(name plain finalize_completes_tasks finalize_calls_back runtime_around_m
   imbrex_mpi_life(${name} 2 0 -n imbrex:)
 endforeach()
 imbrex_mpi_life(open_operation 1 0
-  -e "MPI_Finalize: 1 operation is still open" -e "when\\(MPI_Request\\)")
+  -e "MPI_Finalize: 1 operation is still in flight" -e "when\\(MPI_Request\\)")
 imbrex_mpi_life(late_message 1 0 -e "MPI_Finalize waits for tasks" -e "MPI_Recv from 0, tag 7")
 imbrex_mpi_life(exit_from_a_task 1 3)
 # The end of a process waits for no other rank.

@@ -100,7 +100,7 @@ imbrex_mpi_report(thrown_before_send_gone thrown_before_send_gone failure
   ENV IMBREX_STALL_S=5 IMBREX_STALL=abort EXPECT -n "every task of rank"
   -e "not sent: part 2 for rank 1; no handle of the collective is left .*, so they fail, also on"
   -e "all.. throws: imbrex: imbrex::alltoall, .* not sent: part 2 for rank 1; "
-  -e "all.. throws: imbrex: imbrex::alltoall, .*: part 2 from rank 0 failed: .* rank 0 held it")
+  -e "all.. throws: imbrex: imbrex::alltoall, .*: part 2 from rank 0 failed: .* rank 0 holds")
 imbrex_mpi_report(thrown_in_finish thrown_in_finish failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: .1.   the body of finish.. .*${place}. has thrown: the mesh is empty")

@@ -40,7 +40,7 @@ TEST(Comparison, another_call_is_one_finding_that_names_both) {
   Comparison all(2);
   EXPECT_EQ(all.begin(1, call_of(1, "MPI_Bcast")), "");
   const std::string finding = all.begin(0, call_of(1, "MPI_Allreduce"));
-  EXPECT_TRUE(names(finding, "collective 1, on c"));
+  EXPECT_TRUE(names(finding, "collective 1 of c"));
   EXPECT_TRUE(names(finding, "rank 0: MPI_Allreduce"));
   EXPECT_TRUE(names(finding, "rank 1: MPI_Bcast"));
   EXPECT_TRUE(names(finding, "differ in: the call."));

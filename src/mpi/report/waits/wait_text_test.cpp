@@ -85,7 +85,7 @@ TEST(Lines, ranks_that_wait_in_different_collectives_of_a_communicator_are_advis
 TEST(Lines, ranks_that_await_one_future_are_listed) {
   const std::string seven = R"(future 7 of space "future space", whose home is rank 1)";
   const std::string eight = R"(future 8 of space "of space "b"", whose home is rank 12)";
-  const std::string both = "2 tasks wait\n  " + seven + ": nothing was put: in \"a\"\n  any of " +
+  const std::string both = "2 tasks wait\n  " + seven + ": no value was put: in \"a\"\n  any of " +
                            eight + ", " + seven + ": in \"b\"\n";
   EXPECT_TRUE(list_awaiting({{3, both}}, 8).empty());
   EXPECT_TRUE(list_awaiting({{0, ""}, {1, ", whose home is rank 7"}, {2, seven}}, 8).empty());
