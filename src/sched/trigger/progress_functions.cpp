@@ -60,7 +60,7 @@ std::string describe_unnamed(const std::vector<const NamedEvent*>& events,
                         events.back()->label);
   }
   return text + ": let a task of that scope depend on the event, by .in(imbrex::named(...)), or "
-                "correct the name";
+                "correct the name, if it is misspelt";
 }
 
 // While it lives, `worker` runs `function`, and no task.
