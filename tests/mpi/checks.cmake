@@ -105,7 +105,7 @@ imbrex_mpi_agree(requests_mixed 2 0 ${tasks_differ}
 imbrex_mpi_agree(objects_mixed 2 0 ${tasks_differ} -e "rank [01]: imbrex::alltoall: in .two. ")
 imbrex_mpi_agree(other_calls 2 failure -c 1 "${disagree}" -e "They differ in: the call"
   -e "rank 0: MPI_Bcast, root 0, 4 bytes: in .one. " -e "rank 1: MPI_Barrier: in .two. ")
-imbrex_mpi_agree(other_roots 2 failure -e "${disagree} 4, on MPI_COMM_WORLD:"
+imbrex_mpi_agree(other_roots 2 failure -e "${disagree} 4 of MPI_COMM_WORLD:"
   -e "rank 0: MPI_Bcast, root 1, 32 bytes: in .share. "
   -e "rank 1: MPI_Bcast, root 0, 32 bytes: in .share. " -e "They differ in: the root. ")
 imbrex_mpi_agree(other_operations 2 0 -e "They differ in: the operation. "
