@@ -210,7 +210,8 @@ def communication_worker(results, _):
     return ("HCMPI gives one worker of a rank to communication. Here that is the mode "
             "`dedicated-thread`, beside the default `auto`, in which all four workers of a rank "
             "compute. Ranks share two processors over links of 1 Gbit/s, and kernels "
-            "sleep.\n\n" +
+            "sleep. Four threads that poll all the time then share two processors, which costs "
+            "more than a processor for each would.\n\n" +
             table(("program", "system", "progress", "ranks x workers", "time, s", "least to most",
                    "work", "search"), rows) + "\n" + worker_verdict(results))
 
