@@ -128,6 +128,10 @@ def prepare(options, command):
 
 
 def chosen_variables(options, preloaded):
+    apart = next((path for path in preloaded if re.search("[ :]", path)), None)
+    if apart:
+        raise CommandError(f"LD_PRELOAD cannot name {apart}: the dynamic linker takes a space or a "
+                           "colon for the end of a path. Install imbrex in another folder")
     before = os.environ.get("LD_PRELOAD")
     variables = {"LD_PRELOAD": ":".join([*preloaded, *([before] if before else [])])}
     if options.policy:

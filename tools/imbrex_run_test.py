@@ -65,6 +65,11 @@ class RunTest(unittest.TestCase):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn(text, result.stderr)
 
+    def test_a_folder_that_ld_preload_cannot_name_is_refused(self):
+        self.libraries = self.libraries.rename(self.root / "a lib")
+        self.refuses(f"LD_PRELOAD cannot name {self.libraries}/omp/libgomp.so.1: the dynamic",
+                     "--", "program")
+
     def test_a_program_gets_the_variables(self):
         self.assertEqual(
             self.lines("--threads", "3", "--policy", "fifo", "--trace", "/x/y", "--summary", "--",
