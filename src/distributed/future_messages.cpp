@@ -94,8 +94,8 @@ void SpaceOn::handle(const int from, const Head& head, const Bytes body) {
 void SpaceOn::check_home(const std::uint64_t guid) const {
   if (is_home(home_of(guid))) return;
   throw Error(fmt::format("imbrex: ranks disagree about the home of {}: another rank has taken "
-                          "rank {}, but on that rank home() returns {}: home() must be the same on "
-                          "all ranks",
+                          "rank {}, but on that rank home() names rank {}: home() must be the same "
+                          "on all ranks",
                           name_of(guid), futures_.transfers_.rank(), home_of(guid)));
 }
 

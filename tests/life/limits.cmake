@@ -35,5 +35,5 @@ foreach(setting 16:3 64:0)
     "ulimit -s ${kib} && IMBREX_WORKERS=2 $<TARGET_FILE:imbrex_limits_cases> small_stack_of_main")
 endforeach()
 imbrex_limits(no_stack_later abort no_stack_later
-              EXPECT -e "^imbrex: no memory for another stack.* [0-9]+ are there"
+              EXPECT -e "^imbrex: no memory for another stack.* [0-9]+ stacks exist"
                      -e "ulimit -v.*max_map_count.*IMBREX_STACK_SIZE")

@@ -125,7 +125,7 @@ imbrex_mpi_report(held_part held_part 0 ENV IMBREX_STALL_S=1 EXPECT
   -e "imbrex::alltoall, begun by .main.*: part 2 for rank 1 is held: no task has called send"
   -c 2 "went on")
 set(held_by_root "imbrex::scatter, begun by .main.*: part 0 for rank 0 is held: .*and 1 more")
-set(cores_report "a thread that is no worker")
+set(cores_report "a thread outside of imbrex")
 imbrex_mpi_report(held_by_root held_by_root 0 ENV IMBREX_STALL_S=1 EXPECT
   -e "every task of rank 0 waits, no message has arrived" -e "^imbrex: .0.   ${held_by_root}"
   -n ${cores_report} -c 2 "went on")

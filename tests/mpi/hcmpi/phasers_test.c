@@ -205,7 +205,7 @@ static void misuse_in_a_task(void* argument) {
   phaser* ph = *(phaser**)argument;
   int value = 0;
   REFUSED(accum_next(&value), MPI_ERR_OTHER, "accum_next", "no accumulator");
-  CHECK(accum_get(ph) == NULL && said("accum_get in task") && said("no accumulator"));
+  CHECK(accum_get(ph) == NULL && said("accum_get in task") && said("not an accumulator"));
   CHECK(hc_signal(ph) == MPI_ERR_OTHER && said("phasers_test.c")); /* not registered */
   hc_phased on_ph = {.on = ph};
   hc_clauses phased = {.phased = &on_ph, .phased_count = 1};
