@@ -131,9 +131,11 @@ bool assign(Options& options, const std::string_view name, const std::string_vie
 
 constexpr std::string_view prefix = "IMBREX_";
 // Names that are no options, and no mistakes: the `imbrex` command reads some or sets them for the
-// ranks; module files and build scripts of a site set others to locate an installed package.
+// ranks; the package for Python reads LIBRARY; module files and build scripts of a site set others
+// to locate an installed package.
 constexpr std::string_view not_options[] = {"D3",   "TELL_PROCESS", "ROOT", "DIR",
-                                            "HOME", "PREFIX",       "BASE", "VERSION"};
+                                            "HOME", "PREFIX",       "BASE", "VERSION",
+                                            "LIBRARY"};
 
 // Options of earlier versions, and their replacements.
 struct Former {

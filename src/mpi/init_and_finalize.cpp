@@ -32,6 +32,7 @@
 #include "mpi/active/post/post.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/calls/told.hpp"
+#include "mpi/calls/twins.hpp"
 #include "mpi/check/checks.hpp"
 #include "mpi/collectives/blocks/block_channel.hpp"
 #include "mpi/collectives/blocks/blocks.hpp"
@@ -256,6 +257,8 @@ struct Agreement {
   int is_quiet;           // no rank wants active messages
   int calls_nobody;       // no rank wants calls of other ranks
   int checks;             // IMBREX_CHECK is on
+  int attached;           // imbrex_attach() has brought imbrex to a program that is not linked with
+                          // it, so that no task calls MPI
   int partial_least;      // of the value of IMBREX_PARTIAL; the next field is the largest one,
                           // negated
   int partial_negated;
@@ -268,6 +271,17 @@ struct Agreement {
   int status_negated;     // exit status, negated; 0 if there is no error
 };
 
+// A malformed option counts as a request: the start reports it.
+bool main_is_task() {
+  try {
+    return detail::number_option("MAIN_AS_TASK") != 0;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+std::atomic<bool> attached{false};  // by imbrex_attach(); relaxed: MPI_Init comes after it
+
 // The answer of this rank. `wrong` has the error of its start, and is empty if there was none.
 Agreement view_of(const Wrong& wrong) {
   int rank = 0;
@@ -276,14 +290,16 @@ Agreement view_of(const Wrong& wrong) {
   const int quiet = active::wishes.messages.load(std::memory_order_relaxed) ? 0 : 1;
   const int no_calls = active::wishes.calls.load(std::memory_order_relaxed) ? 0 : 1;
   const int checks = wrong.text.empty() && detail::number_option("CHECK") != 0 ? 1 : 0;
+  const bool brought = attached.load(std::memory_order_relaxed) && !linked_with_imbrex();
+  const int alone = brought && !main_is_task() ? 1 : 0;
   if (wrong.text.empty()) {
     const blocks::Setting setting = blocks::setting_by_options();
     const int partial = static_cast<int>(setting.mode);
-    return {1,       paths,   quiet,          no_calls,       checks,  partial,
+    return {1,       paths,   quiet,          no_calls,       checks,  alone,   partial,
             -partial, setting.parts, -setting.parts, rank, INT_MAX, INT_MAX, INT_MAX, 0};
   }
   const int why = static_cast<int>(std::hash<std::string>()(wrong.text) >> 34);  // not negative
-  return {0,       paths,   quiet, no_calls, checks, INT_MAX, INT_MAX, INT_MAX,
+  return {0,       paths,   quiet, no_calls, checks, alone,   INT_MAX, INT_MAX, INT_MAX,
           INT_MAX, INT_MAX, rank,  why,      -why,   -wrong.status};
 }
 
@@ -317,17 +333,6 @@ void say_what_failed(const std::string& wrong, const Agreement& mine, const Agre
 }
 
 // ---- preloaded under a program that has no tasks ------------------------------------------------
-
-// A malformed option counts as a request: the start reports it.
-bool main_is_task() {
-  try {
-    return detail::number_option("MAIN_AS_TASK") != 0;
-  } catch (const Error&) {
-    return true;
-  }
-}
-
-std::atomic<bool> attached{false};  // by imbrex_attach(); relaxed: MPI_Init comes after it
 
 // True if MPI_Init must change nothing.
 bool must_pass_through() {
@@ -493,6 +498,7 @@ int begin_service(const int level, const Entry entry) {
   if (detail::text_option("OMP_SUSPEND") != "all") {
     switches.some_task_blocks.store(true, std::memory_order_relaxed);
   }
+  collectives_have_twins = all.attached == 0 || all.checks != 0;
   switches.is_active.store(true, std::memory_order_relaxed);
   detail::before_end(&leave_at_exit);
   if (setting.mode == blocks::Mode::off) return MPI_SUCCESS;

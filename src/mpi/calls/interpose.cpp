@@ -47,6 +47,11 @@ template <class Blocking, class Start, class Find, class FindAlike>
 int collective(const Call& call, Blocking blocking, Start start, Find find_buffers,
                FindAlike find_alike) {
   if (!in_service()) return blocking();
+  if (!collectives_have_twins) [[unlikely]] {
+    if (!suspends()) return blocking();
+    const BlockedCall blocked(call.name);
+    return blocking();
+  }
   check::Guard guard;
   check::Compared compared(call.comm);
   // The task is read here, because within `start` the thread runs no task.

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Which collectives become non-blocking twins: all, so that tasks on some ranks match other code on
+// other ranks. In a job whose ranks have only attached imbrex, blocking collectives stay those of
+// the MPI: they may take place together with processes without imbrex, which twins do not match.
+//
 // Twins of Open MPI (quirks.hpp) that match each other differently than blocking calls do. Used by
 // interpose.cpp.
 //
@@ -20,6 +24,10 @@
 #include "mpi/abi/quirks.hpp"
 
 namespace imbrex::mpi {
+
+// All ranks of MPI_COMM_WORLD have one value. MPI_Init or imbrex_attach() writes it, before the
+// program calls a collective.
+inline constinit bool collectives_have_twins = true;
 
 // The counts that a twin gets instead of the program's; they live until it is complete.
 template <class Count>
