@@ -9,22 +9,26 @@ from typing import TYPE_CHECKING, Any
 from imbrex import _library
 
 if TYPE_CHECKING:
-    from imbrex.executor import Executor as Executor
+    from imbrex.executor import BrokenRank as BrokenRank, Executor as Executor
 
-__all__ = ["Executor", "library_path"]
+__all__ = ["BrokenRank", "Executor", "library_path"]
 __version__ = "0.1.0"
 
 
 def library_path() -> str:
-    """Returns the path of the loaded libimbrex_mpi, a file name."""
+    """Returns the path of the loaded libimbrex_mpi, or "preloaded".
+
+    >>> library_path() != ""
+    True
+    """
     return _library.load().path
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Executor":  # late, since it imports mpi4py.MPI, which initialises MPI
-        from imbrex.executor import Executor
+    if name in ("BrokenRank", "Executor"):  # late: mpi4py.MPI, which it imports, initialises MPI
+        from imbrex import executor
 
-        return Executor
+        return getattr(executor, name)
     raise AttributeError(f"module 'imbrex' has no attribute {name!r}")
 
 

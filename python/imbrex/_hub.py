@@ -9,9 +9,10 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import struct
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from mpi4py import MPI
@@ -41,36 +42,86 @@ if _STATUS_BYTES == 24:  # Open MPI's MPI_Status, which has a member of 8 bytes
     _Completion = _Wide  # type: ignore[assignment,misc]
 
 
+# How `struct` reads a completion: tag, code, status, message.
+_LAYOUT = struct.Struct("=Qi{}x{}s{}x{}".format(
+    _Completion.status.offset - _Completion.code.offset - 4, _STATUS_BYTES,
+    _Completion.message.offset - _Completion.status.offset - _STATUS_BYTES,
+    "Q" if _HANDLE_BYTES == 8 else "i4x"))
+assert _LAYOUT.size == ctypes.sizeof(_Completion)
+
+
 class Entry:
     """One operation that is under way. `keep` holds its buffers until it is complete."""
 
-    __slots__ = ("tag", "done", "error", "status", "message", "keep", "wake", "orphan")
+    __slots__ = ("tag", "done", "error", "keep", "wake", "future", "orphan", "_raw_status",
+                 "_status", "_raw_message", "_message")
 
     def __init__(self, tag: int, keep: object) -> None:
         self.tag = tag
         self.done = False
         self.error: BaseException | None = None
-        self.status: MPI.Status | None = None
-        self.message: MPI.Message | None = None
         self.keep = keep
+        # Who waits: a future of asyncio, or a function.
+        self.future: asyncio.Future[None] | None = None
         self.wake: Callable[[], None] | None = None
         # Called with a late message of a probe that nobody waits for any more.
         self.orphan: Callable[[Entry], None] | None = None
+        self._status: MPI.Status | None = None
+        self._message: MPI.Message | None = None
 
     def complete(self) -> None:
         self.done = True
         self.keep = None
-        wake, self.wake = self.wake, None
-        if wake is not None:
+        if self.future is not None:
+            if not self.future.done():
+                self.future.set_result(None)
+        elif self.wake is not None:
+            wake, self.wake = self.wake, None
             wake()
         elif self.orphan is not None:
             self.orphan(self)
 
+    def arrive(self, code: int, status: bytes, message: int) -> None:
+        """The operation is complete, as the queue says."""
+        self._raw_status = status
+        self._raw_message = message
+        if code != 0:
+            self.error = MPI.Exception(code)
+        self.complete()
+
+    def leave_to(self, orphan: Callable[[Entry], None]) -> None:
+        """Nobody waits any more; a late message goes to `orphan`."""
+        self.future = self.wake = None
+        self.orphan = orphan
+
+    def hold(self, status: MPI.Status, message: MPI.Message) -> None:
+        """The operation is complete: a message that has been found otherwise."""
+        self._status, self._message, self.done = status, message, True
+
+    @property
+    def status(self) -> MPI.Status:
+        """REQUIRES: complete, without an error."""
+        if self._status is None:  # few who wait for a send ask for it
+            self._status = MPI.Status()
+            ctypes.memmove(MPI._addressof(self._status), self._raw_status, _STATUS_BYTES)
+        return self._status
+
+    @property
+    def message(self) -> MPI.Message:
+        """The message of a probe. REQUIRES: complete, without an error."""
+        if self._message is None:
+            self._message = MPI.Message()
+            _Handle.from_address(MPI._addressof(self._message)).value = self._raw_message
+        return self._message
+
     def result(self) -> MPI.Status:
         if self.error is not None:
             raise self.error
-        assert self.status is not None
         return self.status
+
+    def is_cancelled(self) -> bool:
+        """Whether MPI has taken the operation back."""
+        return self.done and self.error is None and self.status.Is_cancelled()
 
 
 class _Asyncio:
@@ -80,18 +131,9 @@ class _Asyncio:
         self.loop = asyncio.get_running_loop()
         self.loop.add_reader(descriptor, drain)
 
-    async def wait(self, entry: Entry) -> None:
-        future = self.loop.create_future()
-
-        def wake() -> None:
-            if not future.done():
-                future.set_result(None)
-
-        entry.wake = wake
-        try:
-            await future
-        finally:
-            entry.wake = None
+    def wait(self, entry: Entry) -> Awaitable[None]:
+        entry.future = self.loop.create_future()
+        return entry.future
 
     async def wait_to_the_end(self, entry: Entry) -> None:
         while not entry.done:
@@ -160,9 +202,14 @@ class Hub:
             raise OSError("imbrex: no completion queue; standard error says why")
         self._entries: dict[int, Entry] = {}
         self._next = 0
-        self._batch = (_Completion * _BATCH)()
+        self._closed = False  # the queue is gone
+        self._batch = bytearray(_BATCH * _LAYOUT.size)
+        self._batch_address = ctypes.addressof(ctypes.c_char.from_buffer(self._batch))
         self._backend = backend(self._on_readable, descriptor.value)
         self.has_ended = self._backend.has_ended
+        self.wait_for = self._backend.wait  # until the operation is complete
+        # imbrex holds messages that MPI's own receives would overtake.
+        self.probes_first = not self._library.intercepts
 
     # ---- begin -------------------------------------------------------------------------------
 
@@ -181,8 +228,8 @@ class Hub:
     def give(self, request: MPI.Request, keep: object) -> Entry:
         """Hands a request over, which is null afterwards."""
         entry = self._begin(keep)
-        return self._begun(entry, self._library.continue_to(
-            self._queue, MPI._addressof(request), entry.tag))
+        code = self._library.continue_to(self._queue, MPI._addressof(request), entry.tag)
+        return entry if code == 0 else self._begun(entry, code)
 
     def probe(self, comm: MPI.Comm, source: int, tag: int) -> Entry:
         """Begins a matched probe."""
@@ -192,7 +239,7 @@ class Hub:
 
     def cancel(self, entry: Entry) -> None:
         """Asks MPI to take an operation back; the entry is done soon, cancelled or not."""
-        if not entry.done and not MPI.Is_finalized():
+        if not entry.done and not self._closed and not MPI.Is_finalized():
             self._library.cancel(self._queue, entry.tag)
             self.drain()
 
@@ -219,7 +266,7 @@ class Hub:
             if isinstance(error, GeneratorExit):
                 raise
             await self._backend.wait_to_the_end(entry)
-            if entry.status is not None and not entry.status.Is_cancelled():
+            if entry.error is None and not entry.is_cancelled():
                 return entry.status
             raise
 
@@ -234,32 +281,21 @@ class Hub:
         _counts["entries"] += 1
         self.drain()
 
-    def drain(self) -> None:
-        """Takes what has arrived."""
-        if _forked:
-            return
+    def _take(self) -> Iterator[tuple[int, int, bytes, int]]:
         count: int = _BATCH
         while count == _BATCH:
-            count = self._library.take(self._queue, _BATCH, ctypes.addressof(self._batch))
+            count = self._library.take(self._queue, _BATCH, self._batch_address)
             _counts["completions"] += count
-            for it in self._batch[:count]:
-                entry = self._entries.pop(it.tag, None)
-                if entry is not None:
-                    self._complete(entry, it)
+            yield from _LAYOUT.iter_unpack(self._batch[:count * _LAYOUT.size])
 
-    @staticmethod
-    def _complete(entry: Entry, it: _Completion) -> None:
-        status = MPI.Status()
-        ctypes.memmove(MPI._addressof(status), ctypes.addressof(it.status), _STATUS_BYTES)
-        entry.status = status
-        if it.code != 0:
-            entry.error = MPI.Exception(it.code)
-        else:
-            message = MPI.Message()
-            place = _Handle.from_address(MPI._addressof(message))
-            place.value = it.message
-            entry.message = message
-        entry.complete()
+    def drain(self) -> None:
+        """Takes what has arrived."""
+        if _forked or self._closed:
+            return
+        for tag, code, status, message in self._take():
+            entry = self._entries.pop(tag, None)
+            if entry is not None:
+                entry.arrive(code, status, message)
 
     def fail_all(self) -> None:
         """MPI ends: whoever waits gets an exception. Any thread."""
@@ -275,33 +311,48 @@ class Hub:
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self._backend.soon(fail)
 
-    def close(self) -> None:
-        """Ends the queue: the loop has ended."""
-        if _forked:
-            return
+    def take_all_back(self) -> None:
+        """The loop has ended: nobody waits any more."""
         if not MPI.Is_finalized():
             for tag in list(self._entries):
                 self._library.cancel(self._queue, tag)
+
+    def has_closed(self) -> bool:
+        """Closes the queue of a loop that has ended, once MPI uses no buffer any more."""
+        if _forked:
+            return True
+        for tag, *_ in self._take():
+            self._entries.pop(tag, None)
+        if self._entries and not MPI.Is_finalized():
+            return False
+        self._closed = True
         self._library.close(self._queue)
+        return True
 
 
 # ---- the hub of the running loop ----------------------------------------------------------------
 
 _hubs: dict[Any, Hub] = {}  # by loop; an entry goes by `sweep` once the loop has ended
+_ending: list[Hub] = []  # of loops that have ended, with operations open
 _lock = threading.Lock()
 _ready = False
+_over = False  # MPI has ended, or this process is a child of fork()
 
 
 def sweep() -> None:
     """Takes back what loops that have ended have left open."""
     for key, hub in list(_hubs.items()):
         if hub.has_ended() and _hubs.pop(key, None) is hub:
-            hub.close()
+            hub.take_all_back()
+            _ending.append(hub)
+    for hub in list(_ending):
+        if hub.has_closed():
+            _ending.remove(hub)
 
 
 def _note_fork() -> None:
-    global _forked
-    _forked = True
+    global _forked, _over
+    _forked = _over = True
 
 
 def _prepare() -> None:
@@ -322,6 +373,8 @@ def _prepare() -> None:
     _library.attach(_library.load())
 
     def ends(comm: MPI.Comm, key: int, value: object) -> None:
+        global _over
+        _over = True
         for hub in list(_hubs.values()):
             hub.fail_all()
 
@@ -332,6 +385,14 @@ def _prepare() -> None:
 
 def current() -> Hub:
     """The hub of the running loop; made at the first call."""
+    try:
+        hub = _hubs.get(asyncio.get_running_loop())
+    except RuntimeError:
+        hub = None  # of trio, or none
+    return hub if hub is not None and not _over else _make_current()
+
+
+def _make_current() -> Hub:
     key: Any
     backend: type[_Asyncio] | type[_Trio] = _Asyncio
     trio = sys.modules.get("trio")
@@ -342,10 +403,6 @@ def current() -> Hub:
             raise
         key = trio.lowlevel.current_root_task()
         backend = _Trio
-    if _ready and not _forked:
-        hub = _hubs.get(key)
-        if hub is not None and not MPI.Is_finalized():
-            return hub
     with _lock:
         _prepare()
         hub = _hubs.get(key)

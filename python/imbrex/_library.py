@@ -21,6 +21,7 @@ class Library:
 
     def __init__(self, path: str, handle: ctypes.CDLL) -> None:
         self.path = path
+        self.intercepts = True  # mpi4py's calls go through the library
         pointer, number, tag = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64
         self.attach = handle.imbrex_attach
         self.open = handle.imbrex_queue_open
@@ -99,7 +100,9 @@ def _preloaded() -> Library | None:
     process = ctypes.CDLL(None)
     if hasattr(process, "imbrex_queue_open"):
         return Library("preloaded", process)
-    if hasattr(process, "MPI_Init") and not _is_initialised(process):
+    # libimbrex_preload.so has the calls of MPI, and hands them to the library that is loaded here.
+    chooses = hasattr(process, "imbrex_preload_next")
+    if hasattr(process, "MPI_Init") and not chooses and not _is_initialised(process):
         raise ImportError(
             "imbrex: the MPI library is already in the process, in front of imbrex: import imbrex "
             "before the module that loads MPI, or start Python with LD_PRELOAD=libimbrex_mpi.so")
@@ -112,6 +115,8 @@ def load() -> Library:
     library = _preloaded()
     if library is None:
         library = _open()
+        # The calls of an mpi4py that was loaded before are those of the MPI.
+        library.intercepts = "mpi4py.MPI" not in sys.modules
     if "mpi4py.MPI" not in sys.modules:
         attach(library)
     return library

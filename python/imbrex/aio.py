@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
-from typing import Any, overload
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
+from typing import Any, TypeVar, overload
 
 from mpi4py import MPI
 
 from imbrex import _hub
 
 __all__ = ["Comm", "Request", "counts", "wrap"]
+
+_T = TypeVar("_T")
 
 
 def counts() -> dict[str, int]:
@@ -31,8 +33,9 @@ def counts() -> dict[str, int]:
 class Request:
     """An awaitable request: ``status = await request``.
 
-    It can be awaited once. If the awaiting task is cancelled, a receive is taken back; a receive
-    whose message has been matched already completes, and the await returns.
+    It can be awaited once; the second await raises RuntimeError. If the awaiting task is cancelled,
+    a receive is taken back; a receive whose message has been matched already completes, and the
+    await returns. Raises MPI.Exception if the operation fails.
     """
 
     def __init__(self, request: MPI.Request, keep: object = None) -> None:
@@ -66,7 +69,7 @@ class _Turns:
             entry = _hub.Entry(0, None)
             self._waiting.append((hub, entry))
             try:
-                await hub._backend.wait(entry)
+                await hub.wait_for(entry)
             except BaseException:
                 if entry.done:
                     self.leave()
@@ -101,6 +104,7 @@ class Comm:
         self.comm = comm
         self._turns = _Turns()
         self._late: deque[_hub.Entry] = deque()  # messages of receives that were cancelled too late
+        self._left = 0  # cancelled probes that may still bring a message
         # Probes that are open, the oldest first, and what they wait for.
         self._pending: dict[_hub.Entry, tuple[tuple[int, int], _hub.Hub]] = {}
 
@@ -125,25 +129,27 @@ class Comm:
             if not found.result().Is_cancelled():
                 break
             # Taken back by _keep_late: an older message is there.
-        assert found.message is not None
         return found.message, found.result()
 
     async def _wait_for_message(self, wanted: tuple[int, int]) -> _hub.Entry:
         hub = _hub.current()
         entry = hub.probe(self.comm, *wanted)
         hub.drain()
-        entry.orphan = self._keep_late
-        self._pending[entry] = (wanted, hub)
-        try:
-            await hub.wait(entry)
-        except BaseException as error:
-            del self._pending[entry]
-            if entry.error is not error:
+        if not entry.done:
+            self._pending[entry] = (wanted, hub)
+            try:
+                await hub.wait_for(entry)
+            except BaseException:
+                del self._pending[entry]
                 if entry.done:
                     self._keep_late(entry)
-                hub.cancel(entry)
-            raise
-        del self._pending[entry]
+                else:
+                    self._left += 1
+                    entry.leave_to(self._note_end_of_left)
+                    hub.cancel(entry)
+                raise
+            del self._pending[entry]
+        entry.result()
         older = self._take_late(wanted)
         if older is None:
             return entry
@@ -157,14 +163,35 @@ class Comm:
                 return late
         return None
 
+    def _note_end_of_left(self, entry: _hub.Entry) -> None:
+        self._left -= 1
+        self._keep_late(entry)
+
     def _keep_late(self, entry: _hub.Entry) -> None:
-        if entry.error is not None or entry.status is None or entry.status.Is_cancelled():
+        if entry.error is not None or entry.is_cancelled():
             return
         self._late.append(entry)
         for pending, (wanted, hub) in self._pending.items():
             if not pending.done and _serves(wanted, entry.status):
                 hub.cancel_soon(pending)
                 return
+
+    async def _match_and_receive(self, buf: Any, source: int, tag: int) -> MPI.Status:
+        self.comm.Recv_init(buf, source, tag).Free()  # a wrong buffer fails before the match
+        message, found = await self._match(source, tag)
+        if found.source == MPI.PROC_NULL:
+            return found
+        try:
+            return await self._receive(message, buf)
+        except Exception:  # not a buffer: the message stays
+            if message != MPI.MESSAGE_NULL:
+                self._put_back(found, message)
+            raise
+
+    def _put_back(self, status: MPI.Status, message: MPI.Message) -> None:
+        entry = _hub.Entry(0, None)
+        entry.hold(status, message)
+        self._late.appendleft(entry)
 
     async def _receive(self, message: MPI.Message, buffer: Any) -> MPI.Status:
         request = message.Irecv(buffer)
@@ -178,7 +205,14 @@ class Comm:
                    status: MPI.Status | None = None) -> Any:
         """Receives one object. Cancelled, it leaves the message to the next receive.
 
-        Raises MPI.Exception for an invalid rank or tag.
+        Returns None from MPI.PROC_NULL. Raises MPI.Exception for an invalid rank or tag.
+
+        >>> import asyncio
+        >>> async def send_and_receive(comm):
+        ...     await comm.send({"n": 1}, dest=0, tag=5)
+        ...     return await comm.recv(source=0, tag=5)
+        >>> asyncio.run(send_and_receive(wrap(MPI.COMM_SELF)))
+        {'n': 1}
         """
         message, found = await self._match(source, tag)
         if found.source == MPI.PROC_NULL:
@@ -195,24 +229,43 @@ class Comm:
                    status: MPI.Status | None = None) -> MPI.Status:
         """Receives into a buffer of mpi4py's forms, which must hold the message.
 
+        A buffer is an object with the buffer interface, or a list ``[buffer, count, datatype]``.
         Returns the status. Raises MPI.Exception (MPI.ERR_TRUNCATE) if the message is longer.
+
+        >>> import array, asyncio
+        >>> numbers = array.array("d", [0.0, 0.0])
+        >>> async def send_and_receive(comm):
+        ...     await comm.Send(array.array("d", [1.5]), dest=0)
+        ...     return (await comm.Recv(numbers)).Get_count(MPI.DOUBLE)
+        >>> asyncio.run(send_and_receive(wrap(MPI.COMM_SELF)))
+        1
+        >>> numbers
+        array('d', [1.5, 0.0])
         """
-        message, found = await self._match(source, tag)
-        if found.source != MPI.PROC_NULL:
-            found = await self._receive(message, buf)
+        hub = _hub.current()
+        # An older probe may have to get the message.
+        if self._pending or self._late or self._left or hub.probes_first:
+            found = await self._match_and_receive(buf, source, tag)
+        else:
+            request = self.comm.Irecv(buf, source, tag)
+            found = MPI.Status()
+            if not request.Test(found):
+                found = await hub.wait_or_take_back(hub.give(request, (request, buf)))
         if status is not None:
             _copy(found, status)
         return found
 
-    async def _finish(self, request: MPI.Request, keep: object) -> MPI.Status:
-        status = MPI.Status()
-        if request.Test(status):
-            return status
-        hub = _hub.current()
-        return await hub.wait(hub.give(request, (request, keep)))
+    async def _finish(self, request: MPI.Request, keep: object) -> None:
+        if not request.Test():
+            hub = _hub.current()
+            await hub.wait(hub.give(request, (request, keep)))
 
     async def send(self, obj: Any, dest: int, tag: int = 0) -> None:
-        """Sends one object; returns when MPI has taken it."""
+        """Sends one object; returns when MPI has taken it.
+
+        Raises MPI.Exception for an invalid rank or tag, and pickle's exception for an object that
+        does not pickle.
+        """
         data = MPI.pickle.dumps(obj)
         await self._finish(self.comm.Isend([data, MPI.BYTE], dest, tag), data)
 
@@ -226,7 +279,9 @@ class Comm:
 
         If the coroutine is cancelled, the message goes on and the buffer stays alive.
         """
-        await self._finish(self.comm.Isend(buf, dest, tag), buf)
+        request = self.comm.Isend(buf, dest, tag)
+        if not request.Test():
+            await self._finish(request, buf)
 
     async def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """As Send; returns when a receive has begun to take the message."""
@@ -235,33 +290,60 @@ class Comm:
     async def sendrecv(self, sendobj: Any, dest: int, sendtag: int = 0,
                        source: int = MPI.ANY_SOURCE, recvtag: int = MPI.ANY_TAG,
                        status: MPI.Status | None = None) -> Any:
-        """Sends one object and receives another one."""
+        """Sends one object and receives another one.
+
+        >>> import asyncio
+        >>> asyncio.run(wrap(MPI.COMM_SELF).sendrecv("me", dest=0))
+        'me'
+        """
         data = MPI.pickle.dumps(sendobj)
         request = self.comm.Isend([data, MPI.BYTE], dest, sendtag)
-        result = await self.recv(source, recvtag, status)
-        await self._finish(request, data)
-        return result
+        return await self._receive_beside(self.recv(source, recvtag, status), request, data)
 
     async def Sendrecv(self, sendbuf: Any, dest: int, sendtag: int = 0, recvbuf: Any = None,
                        source: int = MPI.ANY_SOURCE, recvtag: int = MPI.ANY_TAG,
                        status: MPI.Status | None = None) -> MPI.Status:
-        """Sends one buffer and receives into another one."""
+        """Sends one buffer and receives into another one; returns the status of the receive."""
         request = self.comm.Isend(sendbuf, dest, sendtag)
-        result = await self.Recv(recvbuf, source, recvtag, status)
-        await self._finish(request, sendbuf)
+        receive = self.Recv(recvbuf, source, recvtag, status)
+        return await self._receive_beside(receive, request, sendbuf)
+
+    async def _receive_beside(self, receive: Coroutine[Any, Any, _T], send: MPI.Request,
+                              keep: object) -> _T:
+        if send.Test():
+            return await receive
+        hub = _hub.current()
+        entry = hub.give(send, (send, keep))  # goes on if the receive fails
+        result = await receive
+        await hub.wait(entry)
         return result
 
     async def probe(self, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG) -> MPI.Status:
-        """Waits until a message is there, and leaves it to the next receive of this object."""
+        """Waits until a message is there, and leaves it to the next receive of this object.
+
+        >>> import asyncio
+        >>> async def look(comm):
+        ...     await comm.send("text", dest=0, tag=7)
+        ...     return (await comm.probe()).tag, await comm.recv()
+        >>> asyncio.run(look(wrap(MPI.COMM_SELF)))
+        (7, 'text')
+        """
         message, status = await self._match(source, tag)
-        entry = _hub.Entry(0, None)
-        entry.done, entry.status, entry.message = True, status, message
-        self._late.appendleft(entry)
+        self._put_back(status, message)
         return status
 
     async def messages(self, source: int = MPI.ANY_SOURCE,
                        tag: int = MPI.ANY_TAG) -> AsyncIterator[Any]:
-        """Iterates over the objects that arrive: ``async for message in comm.messages(tag=3)``."""
+        """Iterates over the objects that arrive, without an end.
+
+        >>> import asyncio
+        >>> async def first(comm):
+        ...     await comm.send("one", dest=0, tag=3)
+        ...     async for message in comm.messages(tag=3):
+        ...         return message
+        >>> asyncio.run(first(wrap(MPI.COMM_SELF)))
+        'one'
+        """
         while True:
             yield await self.recv(source, tag)
 
@@ -270,7 +352,18 @@ class Comm:
         return Request(self.comm.Isend(buf, dest, tag), buf)
 
     def Irecv(self, buf: Any, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG) -> Request:
-        """Begins a receive; the result can be awaited."""
+        """Begins a receive; the result can be awaited, once.
+
+        >>> import asyncio
+        >>> async def overlap(comm):
+        ...     data = bytearray(2)
+        ...     receive = comm.Irecv(data)
+        ...     await comm.Isend(b"ab", dest=0)
+        ...     await receive
+        ...     return bytes(data)
+        >>> asyncio.run(overlap(wrap(MPI.COMM_SELF)))
+        b'ab'
+        """
         return Request(self.comm.Irecv(buf, source, tag), buf)
 
     # ---- collectives -------------------------------------------------------------------------
@@ -280,7 +373,11 @@ class Comm:
         await self._finish(begin(*arguments), arguments)
 
     async def barrier(self) -> None:
-        """Waits until every rank has called it."""
+        """Waits until every rank has called it.
+
+        >>> import asyncio
+        >>> asyncio.run(wrap(MPI.COMM_SELF).barrier())
+        """
         await self._collective(self.comm.Ibarrier)
 
     Barrier = barrier
@@ -327,11 +424,23 @@ class Comm:
         await self._collective(self.comm.Ireduce, sendbuf, recvbuf, op, root)
 
     async def Allreduce(self, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM) -> None:
-        """Combines the buffers of all ranks at every rank."""
+        """Combines the buffers of all ranks at every rank.
+
+        >>> import array, asyncio
+        >>> total = array.array("d", [0.0])
+        >>> asyncio.run(wrap(MPI.COMM_SELF).Allreduce(array.array("d", [2.0]), total))
+        >>> total
+        array('d', [2.0])
+        """
         await self._collective(self.comm.Iallreduce, sendbuf, recvbuf, op)
 
     async def bcast(self, obj: Any, root: int = 0) -> Any:
-        """Returns the root's object on every rank."""
+        """Returns the root's object on every rank.
+
+        >>> import asyncio
+        >>> asyncio.run(wrap(MPI.COMM_SELF).bcast([1, 2]))
+        [1, 2]
+        """
         data = MPI.pickle.dumps(obj) if self.rank == root else b""
         await self._turns.enter(stays=True)
         try:
@@ -352,7 +461,14 @@ class Comm:
             await hub.wait_to_the_end(hub.give(request, (request, arguments)))
 
     async def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
-        """Sends the object at position i to rank i; returns one object of each rank."""
+        """Sends the object at position i to rank i; returns one object of each rank.
+
+        Raises ValueError unless there is one object for each rank.
+
+        >>> import asyncio
+        >>> asyncio.run(wrap(MPI.COMM_SELF).alltoall(["mine"]))
+        ['mine']
+        """
         if len(sendobj) != self.size:
             raise ValueError(f"alltoall needs {self.size} objects, one for each rank, and is given "
                              f"{len(sendobj)}")
@@ -372,7 +488,12 @@ class Comm:
         return _cut(content, lengths)
 
     async def allgather(self, sendobj: Any) -> list[Any]:
-        """Returns the objects of all ranks, on every rank."""
+        """Returns the objects of all ranks, on every rank.
+
+        >>> import asyncio
+        >>> asyncio.run(wrap(MPI.COMM_SELF).allgather("a"))
+        ['a']
+        """
         data = MPI.pickle.dumps(sendobj)
         theirs = bytearray(8 * self.size)
         await self._turns.enter(stays=True)
@@ -388,7 +509,12 @@ class Comm:
         return _cut(content, lengths)
 
     async def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
-        """Returns the objects of all ranks at the root, and None elsewhere."""
+        """Returns the objects of all ranks at the root, and None elsewhere.
+
+        >>> import asyncio
+        >>> asyncio.run(wrap(MPI.COMM_SELF).gather(3))
+        [3]
+        """
         _check_root(root, self.size)
         parts: list[Any] = [None] * self.size
         parts[root] = (sendobj,)
@@ -396,7 +522,14 @@ class Comm:
         return [it[0] for it in result] if self.rank == root else None
 
     async def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
-        """Returns the root's object at the position of this rank."""
+        """Returns the root's object at the position of this rank.
+
+        Raises ValueError at the root unless there is one object for each rank.
+
+        >>> import asyncio
+        >>> asyncio.run(wrap(MPI.COMM_SELF).scatter(["a"]))
+        'a'
+        """
         _check_root(root, self.size)
         parts: Sequence[Any] = [None] * self.size
         if self.rank == root:
@@ -407,12 +540,22 @@ class Comm:
         return (await self.alltoall(parts))[root]
 
     async def allreduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = MPI.SUM) -> Any:
-        """Combines the objects of all ranks, in rank order."""
+        """Combines the objects of all ranks, in rank order.
+
+        >>> import asyncio
+        >>> asyncio.run(wrap(MPI.COMM_SELF).allreduce(5))
+        5
+        """
         return functools.reduce(op, await self.allgather(sendobj))
 
     async def reduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = MPI.SUM,
                      root: int = 0) -> Any:
-        """As allreduce; the result is None except at the root."""
+        """Combines the objects of all ranks at the root; the result is None elsewhere.
+
+        >>> import asyncio
+        >>> asyncio.run(wrap(MPI.COMM_SELF).reduce(2, max))
+        2
+        """
         objects = await self.gather(sendobj, root)
         return None if objects is None else functools.reduce(op, objects)
 
@@ -447,7 +590,14 @@ def wrap(what: MPI.Request) -> Request: ...
 def wrap(what: MPI.Comm | MPI.Request) -> Comm | Request:
     """Returns a communicator whose calls are coroutines, or a request that can be awaited.
 
-    The communicator itself stays usable; the request is null once it is awaited.
+    The communicator itself stays usable; the request is null once it is awaited. Raises TypeError
+    for other objects, ValueError for MPI.COMM_NULL.
+
+    >>> wrap(MPI.COMM_SELF).size
+    1
+    >>> wrap("world")
+    Traceback (most recent call last):
+    TypeError: wrap() takes a communicator or a request of mpi4py, not str
     """
     if isinstance(what, MPI.Request):
         return Request(what)

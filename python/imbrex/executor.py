@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import itertools
+import functools
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
@@ -19,7 +20,7 @@ from mpi4py import MPI
 
 from imbrex import aio
 
-__all__ = ["Executor", "RemoteTraceback"]
+__all__ = ["BrokenRank", "Executor", "RemoteTraceback"]
 
 _T = TypeVar("_T")
 _CALL, _RESULT = 1, 2
@@ -29,6 +30,14 @@ class RemoteTraceback(Exception):
     """The cause of an exception that a function has raised on another rank: its traceback."""
 
 
+class BrokenRank(concurrent.futures.BrokenExecutor):
+    """A rank has left the executor during a call, or MPI has lost it. `rank` is its number."""
+
+    def __init__(self, text: str, rank: int) -> None:
+        super().__init__(text)
+        self.rank = rank
+
+
 class Executor(concurrent.futures.Executor):
     """Calls functions on the other ranks of a communicator.
 
@@ -36,16 +45,21 @@ class Executor(concurrent.futures.Executor):
     block runs and `executor` is the executor; on all others `executor` is None, and the block
     starts once the root has left its own. Functions, arguments and results must pickle. Raises
     ValueError on a communicator of one rank.
+
+    >>> Executor(MPI.COMM_SELF)
+    Traceback (most recent call last):
+    ValueError: Executor needs a communicator of two ranks at least: start it by mpirun -n 2 or more
     """
 
     def __init__(self, comm: MPI.Intracomm, root: int = 0) -> None:
         if comm.Get_size() < 2:
-            raise ValueError("Executor needs a communicator of two ranks at least: start the "
-                             "program by mpirun -n 2 or more")
+            raise ValueError("Executor needs a communicator of two ranks at least: start it by "
+                             "mpirun -n 2 or more")
         self._comm = comm.Dup()
         self._root = root
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._idle: asyncio.Queue[int] | None = None
+        self._idle: asyncio.Queue[int | None] | None = None  # None: there is no rank any more
+        self._others: list[int] = []
         self._ended: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
         self._open: dict[asyncio.Task[None], concurrent.futures.Future[Any]] = {}
@@ -79,6 +93,10 @@ class Executor(concurrent.futures.Executor):
             except Exception as error:
                 text = f"\nOn rank {comm.rank}:\n{traceback.format_exc()}"
                 answer = (False, (error, text))
+            except BaseException as error:  # SystemExit: this rank leaves
+                await comm.send((None, repr(error)), self._root, _RESULT)
+                self._comm.Free()
+                raise
             try:
                 await comm.send(answer, self._root, _RESULT)
             except Exception as error:  # it does not pickle
@@ -93,36 +111,64 @@ class Executor(concurrent.futures.Executor):
         self._idle = asyncio.Queue()
         self._ended = asyncio.Event()
         comm = aio.wrap(self._comm)
-        others = [rank for rank in range(comm.size) if rank != comm.rank]
-        for rank in others:
+        self._others = [rank for rank in range(comm.size) if rank != comm.rank]
+        for rank in self._others:
             self._idle.put_nowait(rank)
         started.set()
         await self._ended.wait()
         while self._open:
             await asyncio.gather(*self._open)
-        for rank in others:
+        for rank in self._others:
             await comm.send(None, rank, _CALL)
         self._comm.Free()
 
+    async def _next_rank(self) -> int:
+        assert self._idle is not None
+        rank = await self._idle.get()
+        if rank is None:
+            self._idle.put_nowait(None)  # for the next call that waits
+            raise BrokenRank("no rank of the executor is left: all have left it", -1)
+        return rank
+
     async def _call(self, future: concurrent.futures.Future[Any], call: Any) -> None:
         assert self._idle is not None
-        comm = aio.wrap(self._comm)
-        rank = await self._idle.get()
+        try:
+            rank = await self._next_rank()
+        except BrokenRank as error:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
+            return
+        lost = ""
         try:
             if not future.set_running_or_notify_cancel():
                 return
-            await comm.send(call, rank, _CALL)
-            succeeded, result = await comm.recv(rank, _RESULT)
+            await aio.wrap(self._comm).send(call, rank, _CALL)
+            succeeded, result = await aio.wrap(self._comm).recv(rank, _RESULT)
             if succeeded:
                 future.set_result(result)
+            elif succeeded is None:
+                lost = f"has left the executor: {result}"
             else:
-                error, text = result
-                error.__cause__ = RemoteTraceback(text)
-                future.set_exception(error)
+                raised, text = result
+                raised.__cause__ = RemoteTraceback(text)
+                future.set_exception(raised)
+        except MPI.Exception as error:
+            lost = f"is not reached any more: {error}"
         except Exception as error:  # the call does not pickle
             future.set_exception(error)
         finally:
-            self._idle.put_nowait(rank)
+            if lost:
+                self._lose(rank)
+                name = getattr(call[0], "__qualname__", repr(call[0]))
+                future.set_exception(BrokenRank(f"rank {rank} {lost}; it ran {name}", rank))
+            else:
+                self._idle.put_nowait(rank)
+
+    def _lose(self, rank: int) -> None:
+        assert self._idle is not None
+        self._others.remove(rank)
+        if not self._others:
+            self._idle.put_nowait(None)
 
     def submit(self, fn: Callable[..., _T], /, *args: Any,
                **kwargs: Any) -> concurrent.futures.Future[_T]:
@@ -141,14 +187,33 @@ class Executor(concurrent.futures.Executor):
         return future
 
     def map(self, fn: Callable[..., _T], *iterables: Iterable[Any],
-            timeout: float | None = None, chunksize: int = 1) -> Iterator[_T]:
-        """Calls `fn` for each item, `chunksize` items in a message; results come in order."""
+            timeout: float | None = None, chunksize: int = 1,
+            progress: Callable[[int, int], object] | None = None) -> Iterator[_T]:
+        """Calls `fn` for each item, `chunksize` items in a message; results come in order.
+
+        `progress(done, total)` is called after each chunk, whatever the order, in a thread of the
+        executor, with numbers of items. `timeout` is in seconds, from this call on.
+        """
         if chunksize < 1:
             raise ValueError("chunksize is 1 at least")
         items = list(zip(*iterables))
         chunks = [items[i:i + chunksize] for i in range(0, len(items), chunksize)]
-        parts = super().map(_call_each, [fn] * len(chunks), chunks, timeout=timeout)
-        return itertools.chain.from_iterable(parts)
+        end = None if timeout is None else time.monotonic() + timeout
+        done = 0
+
+        def note(future: concurrent.futures.Future[list[_T]], size: int) -> None:
+            nonlocal done
+            if progress is None or future.cancelled():
+                return
+            done += size  # by the thread of the executor alone
+            progress(done, len(items))
+
+        futures = []
+        for chunk in chunks:
+            future = self.submit(_call_each, fn, chunk)
+            future.add_done_callback(functools.partial(note, size=len(chunk)))
+            futures.append(future)
+        return _results(futures, end)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Ends the other ranks' part once all calls are done."""
@@ -162,6 +227,18 @@ class Executor(concurrent.futures.Executor):
         self._loop.call_soon_threadsafe(self._ended.set)
         if wait:
             thread.join()
+
+
+def _results(futures: list[concurrent.futures.Future[list[_T]]],
+             end: float | None) -> Iterator[_T]:
+    futures.reverse()
+    try:
+        while futures:
+            left = None if end is None else end - time.monotonic()
+            yield from futures.pop().result(left)
+    finally:  # after an exception, or without a reader
+        for future in futures:
+            future.cancel()
 
 
 def _call_each(fn: Callable[..., _T], items: list[tuple[Any, ...]]) -> list[_T]:

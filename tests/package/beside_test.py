@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""beside_test.py PREFIX WITH_MPI: what is installed beside the libraries is whole: licence, pages
-with their links, examples that build, man pages, and the module file.
+"""beside_test.py PREFIX WITH_MPI MPI PYTHON: what is installed beside the libraries is whole:
+licence, pages with their links, examples that build, man pages, the module file, and the package
+for a Python that has mpi4py, if it is there.
 """
 import os
 import pathlib
@@ -19,10 +20,23 @@ proc conflict {name} {}
 proc setenv {name value} { puts "setenv $name $value" }
 proc prepend-path {name value} { puts "prepend-path $name $value" }
 """
+AWAITS = """
+import asyncio
+import imbrex
+from imbrex import aio
+from mpi4py import MPI
+
+async def send_and_receive():
+    comm = aio.wrap(MPI.COMM_WORLD)
+    await comm.send("awaited", 0)
+    return await comm.recv()
+
+print(asyncio.run(send_and_receive()), imbrex.library_path())
+"""
 
 
 class Beside(unittest.TestCase):
-    prefix, with_mpi = pathlib.Path(), True
+    prefix, with_mpi, mpi, python = pathlib.Path(), True, "", pathlib.Path()
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -77,9 +91,31 @@ class Beside(unittest.TestCase):
         for line in lines:
             self.assertTrue(os.path.exists(line.split()[2]), line)
 
+    def has_mpi4py(self):
+        return self.with_mpi and self.python.exists() and self.mpi in ("openmpi", "mpich")
+
+    def awaits(self, prefix):
+        """A program of Python finds the package and the library in `prefix`."""
+        place, = prefix.rglob("imbrex/python")
+        said = self.output(self.python, "-B", "-c", AWAITS, PYTHONPATH=str(place),
+                           MPI4PY_MPIABI=self.mpi, IMBREX_WORKERS="2")
+        self.assertEqual(said.split()[0], "awaited")
+        library = pathlib.Path(said.split()[1])
+        self.assertIn(prefix, library.parents)
+        self.assertTrue(library.name.startswith(f"libimbrex_mpi_{self.mpi}"), library)
+
+    def test_the_python_package(self):
+        place, = self.prefix.rglob("imbrex/python")
+        self.assertTrue((place / "imbrex/py.typed").exists())
+        if not self.has_mpi4py():
+            self.skipTest("no Python with mpi4py for this MPI: tools/install_mpi mpi4py")
+        self.awaits(self.prefix)
+
     def test_a_moved_prefix_works(self):
         moved = self.work / "moved"
         shutil.copytree(self.prefix, moved, symlinks=True)
+        if self.has_mpi4py():
+            self.awaits(moved)
         hello = self.work / "hello"
         self.output(moved / "bin/imbrex-c++", "--no-mpi", self.doc / "examples/hello.cpp", "-o",
                     hello)
@@ -92,4 +128,5 @@ class Beside(unittest.TestCase):
 if __name__ == "__main__":
     Beside.prefix = pathlib.Path(sys.argv[1]).resolve()
     Beside.with_mpi = sys.argv[2] == "1"
+    Beside.mpi, Beside.python = sys.argv[3], pathlib.Path(sys.argv[4])
     unittest.main(argv=sys.argv[:1])

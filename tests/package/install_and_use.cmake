@@ -81,7 +81,7 @@ if(with_mpi AND NOT core)
     ${mpicc} ${read})
 endif()
 run("what lies beside the libraries" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/beside_test.py
-  ${work}/prefix ${with_mpi})
+  ${work}/prefix ${with_mpi} ${mpi} ${pages}/build/mpi/mpi4py/bin/python)
 run("a wheel" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/wheel_test.py ${work}/prefix ${source}
   ${mpicc})
 

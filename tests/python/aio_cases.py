@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cases of imbrex.aio on two ranks: aio_cases.py ORDER, which is `before`, `after` or `started`.
+"""Cases of imbrex.aio on two ranks: aio_cases.py ORDER.
 
 `before`: imbrex is imported before mpi4py; `after`: behind it, with MPI initialised; `started`:
-before it, and MPI is initialised by the program.
+before it, and MPI is initialised by the program; `funneled`: with a thread level that is too low.
 """
 import array
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -24,6 +25,11 @@ if ORDER == "started":
     from mpi4py import MPI
 
     MPI.Init_thread(MPI.THREAD_MULTIPLE)
+elif ORDER == "funneled":
+    import mpi4py
+
+    mpi4py.rc.thread_level = "funneled"
+    from mpi4py import MPI
 elif ORDER == "before":
     from mpi4py import MPI
 
@@ -129,6 +135,57 @@ async def cancelled_while_messages_fly_nothing_is_lost_and_order_is_kept(comm):
 
     _, got = await asyncio.gather(produce(), consume())
     assert got == list(range(count)), got
+
+
+async def receives_of_both_kinds_keep_the_order_when_they_are_cancelled(comm):
+    count = 300
+
+    async def produce():
+        for i in range(count):
+            await comm.send(i, peer, 10)
+            if i % 5 == 0:
+                await asyncio.sleep(0)
+
+    async def receive_bytes():
+        data = bytearray(100)
+        await comm.Recv(data, peer, 10)
+        return MPI.pickle.loads(data)
+
+    async def consume():
+        got = []
+        tries = 0
+        while len(got) < count:
+            tries += 1
+            task = asyncio.ensure_future(receive_bytes() if tries % 3 else comm.recv(peer, 10))
+            for _ in range(tries % 7):
+                await asyncio.sleep(0)
+            task.cancel()
+            try:
+                got.append(await task)
+            except asyncio.CancelledError:
+                await asyncio.sleep(0.0001)
+        return got
+
+    _, got = await asyncio.gather(produce(), consume())
+    assert got == list(range(count)), got
+
+
+async def wrong_buffers_are_exceptions_and_leave_the_message(comm):
+    kinds = (TypeError, ValueError, BufferError)
+    await fails(kinds, comm.Send(3.5, peer))
+    await fails(kinds, comm.Recv("text", peer))
+    await fails(kinds, comm.Recv(b"not writable", peer))
+    await fails(kinds, comm.Sendrecv(b"x", peer, 1, 3.5, peer, 1))
+    assert await comm.Sendrecv(b"y", peer, 2, bytearray(1), peer, 2)
+    assert (await comm.Sendrecv(b"z", peer, 3, bytearray(1), peer, 1)).count == 1  # what it sent
+    assert await comm.Recv(bytearray(1), peer, 3)
+    other = asyncio.ensure_future(comm.recv(peer, 500))  # so that receives probe first
+    await comm.send("stays", peer, 42)
+    await asyncio.sleep(0)
+    await fails(kinds, comm.Recv(3.5, peer, 42))
+    assert await comm.recv(peer, 42) == "stays"
+    await comm.send(None, peer, 500)
+    await other
 
 
 async def a_late_message_goes_to_the_receive_that_waits_and_order_is_kept(comm):
@@ -244,6 +301,8 @@ CASES = [objects_arrive_by_tag, long_objects_arrive, mpi4py_understands_what_is_
          buffers_arrive, collectives_agree,
          a_receive_is_taken_back_and_a_late_message_is_not_lost,
          cancelled_while_messages_fly_nothing_is_lost_and_order_is_kept,
+         receives_of_both_kinds_keep_the_order_when_they_are_cancelled,
+         wrong_buffers_are_exceptions_and_leave_the_message,
          a_late_message_goes_to_the_receive_that_waits_and_order_is_kept,
          a_cancelled_request_is_taken_back, messages_are_iterated, probe_leaves_the_message,
          bad_input_is_an_exception, many_completions_cost_one_entry]
@@ -328,21 +387,46 @@ def several_loops_in_threads():
 def a_loop_closed_with_receives_open_takes_them_back():
     loop = asyncio.new_event_loop()
 
-    async def begin():
-        return asyncio.ensure_future(aio.wrap(world).recv(peer, 55))
-
     async def begin_and_let_run():
-        task = await begin()
+        comm = aio.wrap(world)
+        tasks = [asyncio.ensure_future(comm.Recv(bytearray(100), peer, 56)),
+                 asyncio.ensure_future(comm.recv(peer, 55))]
         await asyncio.sleep(0.01)
-        return task
+        return tasks
 
-    task = loop.run_until_complete(begin_and_let_run())
+    tasks = loop.run_until_complete(begin_and_let_run())
     loop.close()
-    task._log_destroy_pending = False
+    for task in tasks:
+        task._log_destroy_pending = False
     aio.wrap(world)  # looks for loops that have ended
     world.Barrier()
-    world.send("kept", peer, 55)
-    assert world.recv(source=peer, tag=55) == "kept"
+    for tag in (55, 56):
+        world.send("kept", peer, tag)
+        assert world.recv(source=peer, tag=tag) == "kept"
+
+
+def buffers_live_as_long_as_mpi_uses_them():
+    size = 2_000_000
+    loop = asyncio.new_event_loop()
+
+    async def send():
+        task = asyncio.ensure_future(aio.wrap(world).Send(bytes([rank + 1]) * size, peer, 57))
+        await asyncio.sleep(0)
+        return task
+
+    task = loop.run_until_complete(send())
+    loop.close()
+    task._log_destroy_pending = False
+    del task, loop
+    aio.wrap(world)
+    gc.collect()
+    others = [bytearray(size) for _ in range(4)]  # they would get the memory
+    got = bytearray(size)
+    world.Recv(got, peer, 57)
+    assert got == bytes([peer + 1]) * size
+    del others
+    world.Barrier()
+    aio.wrap(world)
 
 
 def an_interrupt_ends_the_loop():
@@ -373,17 +457,30 @@ def a_child_of_fork_is_told_what_to_do():
 
 def finalize_ends_what_waits():
     async def main():
-        waiting = asyncio.ensure_future(aio.wrap(world).recv(peer, 99))
+        waiting = [asyncio.ensure_future(aio.wrap(world).recv(peer, 99)),
+                   asyncio.ensure_future(aio.wrap(world).Recv(bytearray(1), peer, 98))]
         await asyncio.sleep(0.01)
         MPI.Finalize()
-        await fails(RuntimeError, waiting, "MPI.Finalize was called while")
+        for receive in waiting:
+            await fails(RuntimeError, receive, "MPI.Finalize was called while")
         await fails(RuntimeError, aio.wrap(MPI.COMM_WORLD).recv(), "has been called")
+
+    asyncio.run(main())
+
+
+def a_low_thread_level_is_told():
+    async def main():
+        await fails(RuntimeError, aio.wrap(world).recv(peer), "THREAD_MULTIPLE")
 
     asyncio.run(main())
 
 
 def main():
     missing = []
+    if ORDER == "funneled":
+        a_low_thread_level_is_told()
+        print(f"rank {rank}: all cases passed")
+        return
     asyncio.run(all_cases())
     for run in (under_uvloop, under_trio, under_anyio):
         print(f"rank {rank}: {run.__name__}", flush=True)
@@ -393,6 +490,7 @@ def main():
             missing.append(error.name)
         world.Barrier()
     for run in (several_loops_in_threads, a_loop_closed_with_receives_open_takes_them_back,
+                buffers_live_as_long_as_mpi_uses_them,
                 an_interrupt_ends_the_loop, a_child_of_fork_is_told_what_to_do,
                 finalize_ends_what_waits):
         print(f"rank {rank}: {run.__name__}", flush=True)
