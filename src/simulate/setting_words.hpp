@@ -16,7 +16,7 @@
 
 namespace imbrex::simulate {
 
-// Each setting is taken once. Throws Error for what is missing or wrong.
+// Each setting is taken once. Throws Error for a setting that is missing, malformed or unknown.
 class Settings {
  public:
   Settings(const int count, char** const words) {
@@ -29,7 +29,7 @@ class Settings {
   }
   [[nodiscard]] std::string take_text(const std::string& name) {
     const auto found = values_.find(name);
-    if (found == values_.end()) throw Error(fmt::format("{} is missing", name));
+    if (found == values_.end()) throw Error(fmt::format("the setting {} is missing", name));
     std::string value = found->second;
     values_.erase(found);
     return value;
@@ -54,7 +54,8 @@ class Settings {
     return value;
   }
   void refuse_rest() const {
-    if (!values_.empty()) throw Error(fmt::format("unknown: {}", values_.begin()->first));
+    if (values_.empty()) return;
+    throw Error(fmt::format("there is no setting {}", values_.begin()->first));
   }
 
  private:

@@ -104,7 +104,7 @@ using Made = std::unique_ptr<Program>;
   if (name == "minife") return take_gradients(settings, false, ranks, duration_of);
   if (name == "hpcg") return take_gradients(settings, true, ranks, duration_of);
   if (name == "wavefront") return take_wavefront(settings, ranks, duration_of);
-  throw Error(fmt::format("program={}: unknown", name));
+  throw Error(fmt::format("there is no program {}", name));
 }
 
 [[nodiscard]] distributed::TreeKind take_tree(Settings& settings) {
