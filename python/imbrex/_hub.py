@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One completion queue for each event loop: hands completions to the coroutines that wait.
 
-Thread safety: a hub belongs to the thread of its loop. Other threads call `fail_all` only.
+Thread safety: a hub belongs to the thread of its loop. Other threads call `fail_all` only, until
+the loop has ended: then the hub belongs to the thread that sweeps.
 """
 from __future__ import annotations
 
@@ -335,19 +336,24 @@ class Hub:
 _hubs: dict[Any, Hub] = {}  # by loop; an entry goes by `sweep` once the loop has ended
 _ending: list[Hub] = []  # of loops that have ended, with operations open
 _lock = threading.Lock()
+_sweeping = threading.Lock()  # held by the thread that sweeps
 _ready = False
 _over = False  # MPI has ended, or this process is a child of fork()
 
 
 def sweep() -> None:
-    """Takes back what loops that have ended have left open."""
-    for key, hub in list(_hubs.items()):
-        if hub.has_ended() and _hubs.pop(key, None) is hub:
-            hub.take_all_back()
-            _ending.append(hub)
-    for hub in list(_ending):
-        if hub.has_closed():
-            _ending.remove(hub)
+    """Takes back what loops that have ended have left open. Any thread; one sweeps at a time."""
+    # A finalizer may call this in a thread that sweeps, so no call waits: the next one sweeps.
+    if not _sweeping.acquire(blocking=False):
+        return
+    try:
+        for key, hub in list(_hubs.items()):
+            if hub.has_ended() and _hubs.pop(key, None) is hub:
+                hub.take_all_back()
+                _ending.append(hub)
+        _ending[:] = [hub for hub in _ending if not hub.has_closed()]
+    finally:
+        _sweeping.release()
 
 
 def _note_fork() -> None:

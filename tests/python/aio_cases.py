@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 
 ORDER = sys.argv[1]
 if ORDER == "after":
@@ -33,7 +34,7 @@ elif ORDER == "funneled":
 elif ORDER == "before":
     from mpi4py import MPI
 
-from imbrex import aio
+from imbrex import _hub, aio
 
 assert imbrex.library_path()
 world = MPI.COMM_WORLD
@@ -384,6 +385,40 @@ def several_loops_in_threads():
         comm.Free()
 
 
+def one_thread_at_a_time_closes_the_queue_of_a_loop():
+    count = 4
+    closing, twice = set(), []
+    has_closed = _hub.Hub.has_closed
+
+    def slowly(hub):
+        if hub in closing:
+            twice.append(hub)
+        closing.add(hub)
+        time.sleep(0.01)  # the other threads sweep now
+        closing.discard(hub)
+        return not twice and has_closed(hub)
+
+    async def use():
+        await aio.wrap(MPI.COMM_SELF).barrier()
+
+    def run(barrier):
+        asyncio.run(use())
+        barrier.wait()
+        aio.wrap(MPI.COMM_SELF)
+
+    _hub.Hub.has_closed = slowly
+    try:
+        together = threading.Barrier(count)
+        threads = [threading.Thread(target=run, args=(together,)) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        _hub.Hub.has_closed = has_closed
+    assert not twice
+
+
 def a_loop_closed_with_receives_open_takes_them_back():
     loop = asyncio.new_event_loop()
 
@@ -489,10 +524,10 @@ def main():
         except ImportError as error:
             missing.append(error.name)
         world.Barrier()
-    for run in (several_loops_in_threads, a_loop_closed_with_receives_open_takes_them_back,
-                buffers_live_as_long_as_mpi_uses_them,
-                an_interrupt_ends_the_loop, a_child_of_fork_is_told_what_to_do,
-                finalize_ends_what_waits):
+    for run in (several_loops_in_threads, one_thread_at_a_time_closes_the_queue_of_a_loop,
+                a_loop_closed_with_receives_open_takes_them_back,
+                buffers_live_as_long_as_mpi_uses_them, an_interrupt_ends_the_loop,
+                a_child_of_fork_is_told_what_to_do, finalize_ends_what_waits):
         print(f"rank {rank}: {run.__name__}", flush=True)
         run()
     print(f"rank {rank}: all cases passed" + (f", without {missing}" if missing else ""))
