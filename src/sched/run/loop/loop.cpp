@@ -18,7 +18,6 @@
 
 namespace imbrex::sched {
 
-using task::State;
 using trace::Activity;
 
 // ---- running ---------------------------------------------------------------------------------
