@@ -348,7 +348,8 @@ def sweep() -> None:
         return
     try:
         for key, hub in list(_hubs.items()):
-            if hub.has_ended() and _hubs.pop(key, None) is hub:
+            if hub.has_ended():
+                del _hubs[key]
                 hub.take_all_back()
                 _ending.append(hub)
         _ending[:] = [hub for hub in _ending if not hub.has_closed()]
