@@ -15,6 +15,7 @@ import sys
 import imbrex_config
 import imbrex_run
 import imbrex_simulate_plot as plots
+import imbrex_simulate_program as own
 from imbrex_errors import CommandError
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -47,12 +48,14 @@ SIZES = {"cholesky": {"n": None, "tile": 512},
          "wavefront": {"rows": None, "columns": None, "outer-rows": None, "outer-columns": None,
                        "inner-rows": 290, "inner-columns": 300},
          "pool": {"victims": 1},
-         "broadcast": {"bytes": None, "rounds": 1}}
+         "broadcast": {"bytes": None, "rounds": 1},
+         own.OWN: {}}
 # What else identifies a point of a program, with the default.
 TEXTS = {"pool": {"tree": "T1"}, "broadcast": {"tree": "auto"},
-         "wavefront": {"distribution": "block"}}
+         "wavefront": {"distribution": "block"}, own.OWN: {"command": "", "tree": "auto"}}
 # Other options that only some programs have.
-USED_BY = {"cell-ns": ("stencil1d",), "grid": ("cholesky",), "lookahead": ("cholesky",),
+USED_BY = {"elsewhere-us": (own.OWN,), "combine-us": (own.OWN,),
+           "cell-ns": ("stencil1d",), "grid": ("cholesky",), "lookahead": ("cholesky",),
            "slow": [name for name in SIZES if name not in ("pool", "broadcast")]}
 MACHINE = {"ranks": 1, "workers": 1, "per-node": 1}
 RESULTS = ("policy", "ranks", "workers", "seconds", "in_task", "idle", "overhead", "tasks",
@@ -84,10 +87,12 @@ TASK_BYTES = 640  # of a live task: measured
 def add_to(commands):
     parser = commands.add_parser(
         "simulate", help="predict a program's time on a simulated cluster, under each policy",
-        usage="imbrex simulate PROGRAM [options]",
+        usage="imbrex simulate PROGRAM [options]\n       "
+        "imbrex simulate [options] -- YOUR_PROGRAM [arguments]",
         description="Simulates a program on ranks, workers and a network that need not exist, with "
         "the code of the library's own policies. Prints the simulated time. `imbrex simulate "
-        "--list` shows programs, networks and policies.")
+        "--list` shows programs, networks and policies. YOUR_PROGRAM uses data with owners "
+        "(imbrex::Space), and is started as one process.")
     parser.add_argument("program", nargs="?", metavar="PROGRAM",
                         help="the program to simulate: " + " or ".join(PROGRAMS))
     parser.add_argument("--list", action="store_true", help="show programs, networks and policies")
@@ -134,8 +139,8 @@ def add_to(commands):
                         help="a network of --list, or a file (default edr)")
     parser.add_argument("--kernels", metavar="FILE|NAME=TIME,...",
                         help="times of kernels, as gemm=6ms, or rates, as gemm=40gflops")
-    parser.add_argument("--creator-us", type=amount, default=0.2, metavar="X",
-                        help="time to create a task (default 0.2)")
+    parser.add_argument("--creator-us", type=amount, metavar="X", help="time to create a task "
+                        f"(default 0.2; of YOUR_PROGRAM {own.CREATOR_US})")
     parser.add_argument("--task-us", type=amount, default=0.2, metavar="X",
                         help="time to begin and end a task (default 0.2)")
     parser.add_argument("--progress", default="auto", metavar="MODE",
@@ -147,7 +152,8 @@ def add_to(commands):
                         "any option, and a ranking, as ranks=4,8,16 or network=edr,hdr")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the times as bars")
     parser.add_argument("--json", metavar="FILE", help="write the results to FILE")
-    parser.set_defaults(run=run, parser=parser)
+    own.add_options(parser, amount)
+    parser.set_defaults(run=run, parser=parser, words_after=[], command=None)
 
 
 def whole(text):
@@ -167,7 +173,13 @@ def run(options):
     if options.list:
         print_list()
         return
-    if options.program not in PROGRAMS:
+    if options.words_after:
+        if options.program is not None:
+            options.parser.error(f"give {options.program} or a program behind --, not both")
+        options.program = own.OWN
+        options.command = os.path.basename(options.words_after[0])
+        options.recorder = own.Recorder(options.words_after)
+    elif options.program not in PROGRAMS:
         options.parser.error(f"there is no program {options.program}" if options.program else
                              "name a program, or --list")
     refuse_unused(options)
@@ -205,8 +217,9 @@ def refuse_unused(options):
         if name in used or options.program in USED_BY.get(name, ()):
             continue
         if getattr(options, name.replace("-", "_")) is not None:
-            raise CommandError(f"--{name} is not an option of {options.program}")
-    if options.kernels is not None and options.program not in KERNELS:
+            raise CommandError(f"--{name} is not an option of "
+                               f"{options.command or options.program}")
+    if options.kernels is not None and options.program not in (*KERNELS, own.OWN):
         raise CommandError(f"{options.program} has no --kernels")
 
 
@@ -216,8 +229,11 @@ def jobs_of(options, value):
     kernels = (read_kernels(options.kernels, KERNELS[options.program])
                if options.program in KERNELS else {})
     policies = [valid_policy(policy) for policy in options.policy.split(",")]
+    points = read_points(options)
+    for point in points if options.program == own.OWN else ():
+        point["recording"] = options.recorder.recording(point["ranks"])
     return [(value or policy, point, words(options, point, policy, network, kernels))
-            for point in read_points(options) for policy in policies]
+            for point in points for policy in policies]
 
 
 def sweep(options):
@@ -329,11 +345,12 @@ def words(options, point, policy, network, kernels):
         return default if value is None else value
 
     slow_rank, slowness = slow_of(options.slow, point["ranks"])
+    creator_us = chosen(options.creator_us, own.CREATOR_US if options.program == own.OWN else 0.2)
     settings = {"program": options.program, "slow_rank": slow_rank, "slowness": slowness,
                 "ranks": point["ranks"], "workers": point["workers"],
                 "per_node": point["per-node"], "policy": policy,
                 "window": chosen(options.window, 512),
-                "creator_ns": round(1e3 * options.creator_us),
+                "creator_ns": round(1e3 * creator_us),
                 "task_ns": round(1e3 * options.task_us), "progress": options.progress,
                 "seed": chosen(options.seed, 1), "shows_progress": int(sys.stderr.isatty())}
     marks = int(policy in ("ma1", "ma2", "ma3", "sa", "priority"))
@@ -349,10 +366,18 @@ def words(options, point, policy, network, kernels):
                      "periodic": int(options.boundary == "periodic")}
     elif options.program == "pool":
         settings |= {"node_ns": given_times(kernels, KERNELS["pool"])["node"]}
+    elif options.program == own.OWN:
+        recording = point["recording"]
+        names = [name for name, _ in recording.names]
+        times = given_times(read_kernels(options.kernels, names), names) if names else {}
+        settings |= own.settings_of(recording, times,
+                                    chosen(options.elsewhere_us, own.ELSEWHERE_US),
+                                    chosen(options.combine_us, 0))
     elif options.program in KERNELS:
         settings |= {f"kernel.{name}": round(time) for name, time in
                      given_times(kernels, KERNELS[options.program]).items()}
     sizes = {name.replace("-", "_"): value for name, value in point["sizes"].items()}
+    sizes.pop("command", None)
     if options.program == "wavefront":
         settings["cyclic"] = int(sizes.pop("distribution") == "cyclic")
     return [f"{name}={value}" for name, value in (settings | network | sizes).items()]
@@ -516,6 +541,8 @@ def tasks_of(program, point):
         tasks = ranks * point["iterations"] * (loops * point["blocks"] + 60)
     elif program == "exchange":
         tasks = 2 * (ranks * min(point["chunks"], point["n"])) * (ranks * point["parts"])
+    elif program == own.OWN:
+        tasks = point["recording"].tasks
     elif program == "wavefront":
         tiles = [-(-point[side] // point[f"outer-{side}"]) for side in ("rows", "columns")]
         inner = [-(-point[f"outer-{side}"] // point[f"inner-{side}"])

@@ -2,16 +2,22 @@
 // The protocols of this process on its active messages: one object each, made at its first use.
 #include "distributed/by_messages.hpp"
 
+#include <fmt/format.h>
+
 #include <atomic>
+#include <cstddef>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "c/guard.hpp"
 #include "distributed/call_messages.hpp"
+#include "distributed/carrier/errors.hpp"
 #include "distributed/carrier/transfers.hpp"
 #include "distributed/carrier/waves.hpp"
 #include "distributed/data/copies/broadcasts.hpp"
+#include "distributed/data/recorder.hpp"
 #include "distributed/data/space/space.hpp"
 #include "distributed/futures.hpp"
 #include "distributed/pool/pools.hpp"
@@ -85,17 +91,37 @@ void require_messages(const std::string& what) {
 
 Space& open_space(SpaceSpec spec) {
   require_messages(spec.name);
+  distributed::refuse_simulation(spec.name);
   return distributed::futures().open(std::move(spec));
 }
 
+namespace {
+// The process stands for all ranks of a simulation, on any communicator.
+void stand_for_all(Members& members, const std::string& name) {
+  const auto ranks = static_cast<std::size_t>(distributed::Recorder::ranks());
+  if (mpi::active::ranks() != 1) {
+    throw Error(fmt::format("imbrex: space \"{}\" is recorded for a simulation of {} ranks in a "
+                            "program of {} processes: imbrex simulate starts one process, so name "
+                            "the program itself and no launcher", name, ranks,
+                            mpi::active::ranks()));
+  }
+  members.world.resize(ranks);
+  std::iota(members.world.begin(), members.world.end(), 0);
+  members.nodes = members.world;
+}
+}  // namespace
+
 DataSpace* make_data_space(Members members, SpaceOptions options) {
+  distributed::Recorder* const recorder = distributed::Recorder::of_process();
+  if (recorder != nullptr) [[unlikely]] stand_for_all(members, options.name);
   return new DataSpace({distributed::broadcasts(), distributed::waves(), mpi::active::rank(),
-                        mpi::active::all_check()},
+                        mpi::active::all_check(), recorder},
                        std::move(members), std::move(options));
 }
 
 void call_on(const CalledRank& rank, const Callee& callee, std::vector<std::byte> arguments,
              CallEnded ended) {
+  distributed::refuse_simulation("a remote call");
   if (!mpi::active::calls_are_open()) {
     throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + " while no rank "
                 "takes calls: call imbrex::open_calls() before MPI_Init, on one rank at least, and "

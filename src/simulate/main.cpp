@@ -8,6 +8,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "imbrex/error.hpp"
 #include "simulate/engine/cluster.hpp"
@@ -65,6 +66,22 @@ void print_progress(const std::int64_t ended, const Time now) {
   return setup;
 }
 
+// With a comma before it; nothing for programs without data with owners.
+[[nodiscard]] std::string text_of(const std::vector<DataCounters>& data) {
+  if (data.empty()) return "";
+  std::string text;
+  for (const DataCounters& one : data) {
+    text += fmt::format(
+        "{}{{\"tasks\": {}, \"versions_sent\": {}, \"broadcasts\": {}, \"broadcasts_full\": {}, "
+        "\"copies_from_root\": {}, \"copies_from_relay\": {}, \"bytes_sent\": {}, "
+        "\"bytes_received\": {}}}",
+        text.empty() ? "" : ", ", one.tasks, one.versions_sent, one.broadcasts,
+        one.broadcasts_full, one.copies_from_root, one.copies_from_relay, one.bytes_sent,
+        one.bytes_received);
+  }
+  return fmt::format(", \"data\": [{}]", text);
+}
+
 void print(const ClusterSetup& setup, const Outcome& outcome) {
   const auto seconds = [](const Time time) { return static_cast<double>(time) * 1e-9; };
   const double all = seconds(outcome.time_ns) * setup.ranks * setup.rank.workers;
@@ -73,10 +90,10 @@ void print(const ClusterSetup& setup, const Outcome& outcome) {
   fmt::print(
       "{{\"policy\": \"{}\", \"ranks\": {}, \"workers\": {}, \"seconds\": {:.9f}, "
       "\"in_task\": {:.6f}, \"idle\": {:.6f}, \"overhead\": {:.6f}, \"tasks\": {}, "
-      "\"messages\": {}, \"bytes\": {}, \"events\": {}, \"live_tasks\": {}}}\n",
+      "\"messages\": {}, \"bytes\": {}, \"events\": {}, \"live_tasks\": {}{}}}\n",
       setup.rank.policy, setup.ranks, setup.rank.workers, seconds(outcome.time_ns), in_task / all,
       1 - (in_task + overhead) / all, overhead / all, outcome.sums.tasks, outcome.messages,
-      outcome.bytes, outcome.events, outcome.sums.live_most);
+      outcome.bytes, outcome.events, outcome.sums.live_most, text_of(outcome.data));
 }
 
 int run(const int count, char** const words) {

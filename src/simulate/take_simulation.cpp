@@ -6,10 +6,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "imbrex/error.hpp"
 #include "simulate/carried/broadcast.hpp"
 #include "simulate/carried/pool.hpp"
+#include "simulate/owners/owned_program.hpp"
 #include "simulate/programs/programs.hpp"
 
 namespace imbrex::simulate {
@@ -118,6 +120,24 @@ using Made = std::unique_ptr<Program>;
   throw Error(fmt::format("tree={}: valid: auto, star, binomial, chain, binary", text));
 }
 
+// A program of the user's: its kernels are numbered, in the order of their names in its file.
+[[nodiscard]] Made take_owned(Settings& settings, const ClusterSetup& cluster) {
+  OwnedSetup setup;
+  setup.path = settings.take_text("file");
+  setup.ranks = cluster.ranks;
+  setup.per_node = cluster.per_node;
+  setup.elsewhere_ns = settings.take("elsewhere_ns", Time{0});
+  setup.combine_ns = settings.take("combine_ns", Time{0});
+  setup.tree = take_tree(settings);
+  const int kernels = settings.take("kernels", 0);
+  for (int i = 0; i < kernels; ++i) {
+    std::string name = settings.take_text(fmt::format("name.{}", i));
+    setup.kernels.push_back(
+        {std::move(name), settings.take(fmt::format("kernel.{}", i), Time{0})});
+  }
+  return make_owned_program(setup);
+}
+
 }  // namespace
 
 Simulation take_simulation(Settings& settings, const ClusterSetup& cluster) {
@@ -135,6 +155,10 @@ Simulation take_simulation(Settings& settings, const ClusterSetup& cluster) {
     setup.node_ns = settings.take("node_ns", 0.0);
     setup.victims = settings.take("victims", std::uint32_t{0});
     return [=, &cluster] { return simulate_pool(setup, cluster); };
+  }
+  if (name == "owners") {
+    const std::shared_ptr<Program> program = take_owned(settings, cluster);
+    return [program, &cluster] { return simulate(*program, cluster); };
   }
   const std::shared_ptr<Program> program = take_program(settings, name, cluster.ranks);
   return [program, &cluster] { return simulate(*program, cluster); };

@@ -44,8 +44,11 @@ static inline uint64_t imbrex_members(MPI_Comm comm, int* world, int* nodes) {
   uint64_t id = 0;
   int rank = 0, size = 0;
   int* ranks;
+  MPI_Group group;
   MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &size);
+  MPI_Comm_group(comm, &group); /* MPI_Comm_size counts the ranks of a simulation */
+  MPI_Group_size(group, &size);
+  MPI_Group_free(&group);
   if (rank == 0) id = imbrex_new_id();
   MPI_Bcast(&id, 1, MPI_UINT64_T, 0, comm);
   ranks = (int*)malloc((size_t)size * sizeof(int));

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The exceptions that no call can throw: their texts go to other ranks, or no task waits for the
-// failed operation.
+// Exceptions of several features: those that no call can throw, since no task waits for the failed
+// operation, and the refusal of a simulation.
 #pragma once
 
 #include <exception>
 #include <source_location>
+#include <string>
 
 #include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
 
 namespace imbrex::distributed {
@@ -14,6 +17,14 @@ namespace imbrex::distributed {
 // Prints it at the end of the program, which fails.
 inline void leave_untold(const std::exception_ptr& error) {
   Promise<void>("untold", std::source_location()).set_exception(error);
+}
+
+// In a process that stands for all ranks of a simulation `what` would send messages that the
+// simulator cannot know. Throws Error there.
+inline void refuse_simulation(const std::string& what) {
+  if (detail::number_option("SIMULATE_RANKS") == 0) return;
+  throw Error("imbrex: " + what + " cannot be simulated: imbrex simulate knows tasks on data with "
+              "owners only (imbrex::Space)");
 }
 
 }  // namespace imbrex::distributed

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "distributed/carrier/errors.hpp"
 #include "distributed/pool/pools.hpp"
 #include "imbrex/detail/distributed/untyped_pool.hpp"
 #include "imbrex/detail/plug_ins.hpp"
@@ -28,6 +29,7 @@ struct PoolState {
 };
 
 PoolState* make_pool(const PoolSpec& spec) {
+  distributed::refuse_simulation(fmt::format("work pool \"{}\"", spec.name));
   if (!started()) start();
   distributed::Pool::Options options;
   options.id = spec.id;

@@ -47,6 +47,11 @@ class Carriers {
   void watch_idle(const Idle& idle) noexcept { idle_ = idle; }
   // A worker of `rank` handles what has arrived.
   void poll(int rank);
+  // Whether poll() has something to do.
+  [[nodiscard]] bool has_arrivals(const int rank) const noexcept {
+    const Port& here = ports_[static_cast<std::size_t>(rank)];
+    return !here.handles && !here.inbox.empty();
+  }
 
   [[nodiscard]] std::int64_t messages() const noexcept { return messages_; }
   [[nodiscard]] std::int64_t messages_handled() const noexcept { return messages_handled_; }

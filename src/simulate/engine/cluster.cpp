@@ -15,6 +15,24 @@ namespace {
 
 using Ranks = std::vector<std::unique_ptr<Rank>>;
 
+class Hosting final : public Host {
+ public:
+  Hosting(EventQueue& events, Links& links, const Ranks& ranks) noexcept
+      : events_(events), links_(links), ranks_(ranks) {}
+  [[nodiscard]] EventQueue& events() noexcept override { return events_; }
+  [[nodiscard]] Links& links() noexcept override { return links_; }
+  void complete(const int rank, Task& task) override { at(rank).complete_protocol(task); }
+  void resume_creator(const int rank) override { at(rank).resume_creator(); }
+  void arrived(const int rank) override { at(rank).arrived(); }
+
+ private:
+  [[nodiscard]] Rank& at(const int rank) const { return *ranks_[static_cast<std::size_t>(rank)]; }
+
+  EventQueue& events_;
+  Links& links_;
+  const Ranks& ranks_;
+};
+
 [[noreturn]] void fail_stuck(const Ranks& ranks, const PointToPoint& mpi) {
   constexpr std::size_t lines_most = 10;
   std::string text = "the program ends in a deadlock: ";
@@ -71,6 +89,8 @@ Outcome simulate(Program& program, const ClusterSetup& setup) {
                                            setup.observer));
   }
   for (const auto& rank : ranks) rank->meet(ranks);
+  Hosting host(events, links, ranks);
+  program.start(host);
   for (const auto& rank : ranks) rank->start();
   for (std::uint64_t steps = 1; events.step(); ++steps) {
     if (setup.progress == nullptr || steps % events_between_looks != 0) continue;
@@ -87,6 +107,7 @@ Outcome simulate(Program& program, const ClusterSetup& setup) {
   outcome.bytes = links.bytes_sent();
   outcome.bytes_received = links.bytes_arrived();
   outcome.events = events.count();
+  program.add_to(outcome);
   return outcome;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "simulate/engine/links.hpp"
 #include "simulate/engine/program.hpp"
@@ -26,6 +27,18 @@ struct ClusterSetup {
   Observer* observer = nullptr;
 };
 
+// What one rank has done for data with owners: as SpaceCounters of the library.
+struct DataCounters {
+  std::uint64_t tasks = 0;
+  std::uint64_t versions_sent = 0;
+  std::uint64_t broadcasts = 0;
+  std::uint64_t broadcasts_full = 0;
+  std::uint64_t copies_from_root = 0;
+  std::uint64_t copies_from_relay = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+};
+
 struct Outcome {
   Time time_ns = 0;             // until the last rank had ended
   Rank::Sums sums;              // over all ranks; live_most is the sum of the most of each
@@ -34,6 +47,7 @@ struct Outcome {
   std::int64_t bytes = 0;
   std::int64_t bytes_received = 0;
   std::uint64_t events = 0;
+  std::vector<DataCounters> data;  // of each rank; empty without data with owners
 };
 
 // Runs `program`. Throws Error if tasks wait for messages that no rank sends (the text names some

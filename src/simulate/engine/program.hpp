@@ -11,8 +11,12 @@
 
 #include "imbrex/detail/waist.hpp"
 #include "simulate/engine/event_queue.hpp"
+#include "task/descriptor.hpp"
 
 namespace imbrex::simulate {
+
+class Links;
+struct Outcome;
 
 // A kind of task. Policies that learn by kind tell tasks of two kernels apart.
 struct Kernel {
@@ -23,7 +27,9 @@ struct Kernel {
 enum class Role : std::uint8_t {
   compute,  // runs for the duration of its kernel
   send,     // sends one message with MPI_Send
-  receive   // receives one message with MPI_Recv
+  receive,  // receives one message with MPI_Recv
+  protocol  // calls Program::call(), which runs a protocol of the library. The worker goes on at
+            // once, and the accesses end when the protocol says so
 };
 
 struct TaskPlan {
@@ -41,6 +47,7 @@ struct TaskPlan {
   int tag = 0;
   std::int64_t bytes = 0;
   Time duration = -1;        // of its computation; -1: that of its kernel
+  std::uint64_t operation = 0;  // of protocol: by this number Program::call() knows it
   std::uint32_t accesses = 0;  // how many of the Batch's belong to it
 };
 
@@ -56,10 +63,18 @@ class Batch {
   }
   // After these tasks the creator waits until all that it has created are complete.
   void wait_for_all() noexcept { waits_ = true; }
+  // After these tasks the creator is busy for this time, before next() is called again.
+  void spend(const Time time) noexcept { time_ += time; }
+  // After these tasks the creator waits until Host::resume_creator().
+  void wait_for_event() noexcept { waits_for_event_ = true; }
 
   // For the engine: the next task and its accesses, which stay valid until clear().
   [[nodiscard]] bool empty() const noexcept { return next_ == tasks_.size(); }
   [[nodiscard]] bool waits() const noexcept { return waits_; }
+  [[nodiscard]] Time take_time() noexcept { return std::exchange(time_, 0); }
+  [[nodiscard]] bool take_wait_for_event() noexcept {
+    return std::exchange(waits_for_event_, false);
+  }
   [[nodiscard]] const TaskPlan& front() const noexcept { return tasks_[next_]; }
   [[nodiscard]] std::span<const detail::AccessSpec> front_accesses() const noexcept {
     return std::span(accesses_).subspan(next_access_, front().accesses);
@@ -72,7 +87,8 @@ class Batch {
     tasks_.clear();
     accesses_.clear();
     next_ = next_access_ = 0;
-    waits_ = false;
+    waits_ = waits_for_event_ = false;
+    time_ = 0;
   }
 
  private:
@@ -81,6 +97,22 @@ class Batch {
   std::size_t next_ = 0;
   std::size_t next_access_ = 0;
   bool waits_ = false;
+  bool waits_for_event_ = false;
+  Time time_ = 0;
+};
+
+// What the engine does for a program that runs protocols of the library.
+class Host {
+ public:
+  [[nodiscard]] virtual EventQueue& events() noexcept = 0;
+  [[nodiscard]] virtual Links& links() noexcept = 0;
+  // The protocol of a `task` for which Program::call() returned false has ended.
+  virtual void complete(int rank, task::Task& task) = 0;
+  virtual void resume_creator(int rank) = 0;  // which waits for an event
+  virtual void arrived(int rank) = 0;         // a message that Program::poll() handles
+
+ protected:
+  ~Host() = default;
 };
 
 class Program {
@@ -94,6 +126,20 @@ class Program {
   // are its own.
   virtual void expand([[maybe_unused]] int rank, [[maybe_unused]] const TaskPlan& plan,
                       [[maybe_unused]] Batch& batch) {}
+
+  // ---- for programs with tasks of Role::protocol
+  virtual void start([[maybe_unused]] Host& host) {}  // before the first next()
+  // Returns true if the protocol of `task` has ended already.
+  [[nodiscard]] virtual bool call([[maybe_unused]] int rank, [[maybe_unused]] task::Task& task,
+                                  [[maybe_unused]] const TaskPlan& plan) {
+    return true;
+  }
+  // The body of a task that computes has ended.
+  virtual void ended([[maybe_unused]] int rank, [[maybe_unused]] const TaskPlan& plan) {}
+  // A worker or thread of `rank` handles the messages that have arrived.
+  virtual void poll([[maybe_unused]] int rank) {}
+  [[nodiscard]] virtual bool has_arrivals([[maybe_unused]] int rank) const { return false; }
+  virtual void add_to([[maybe_unused]] Outcome& outcome) const {}
 };
 
 }  // namespace imbrex::simulate

@@ -122,7 +122,7 @@ void Rank::look(Worker& worker, const bool eager) {
 void Rank::rest(Worker& worker, const bool eager) {
   worker.stage = Stage::idle;
   worker.task = nullptr;
-  if (mpi_.has_arrivals(rank_)) arrived();
+  if (mpi_.has_arrivals(rank_) || program_.has_arrivals(rank_)) arrived();
   if (eager || policy_->size() == 0) return;
   events_.at(events_.now() + patience_ns, [](void* const rank, const std::uint64_t id) {
     auto& here = *static_cast<Rank*>(rank);
@@ -179,6 +179,9 @@ void Rank::begin(Worker& worker, Task& task) {
       }
       sums_.overhead_ns += called;
       busy += called;
+    } else if (plan.role == Role::protocol) {
+      sums_.overhead_ns += setup_.overhead_ns;
+      busy += setup_.overhead_ns;
     }
     worker.stage = Stage::starts;
   }
@@ -194,6 +197,12 @@ void Rank::call(Worker& worker) {
     note_send(task);
     const int urgency = policy_->urgency_of(task.priority.load(std::memory_order_relaxed));
     completes = mpi_.send(rank_, task, plan, urgency);
+  } else if (plan.role == Role::protocol) {
+    if (lineage_.flow().learns) lineage_.sends(task);
+    completes = program_.call(rank_, task, plan);
+    if (!completes && observer_ != nullptr) {
+      observer_->ended(rank_, worker.id, task, events_.now());
+    }
   } else {
     completes = mpi_.receive(rank_, task, plan);
     if (completes) {
@@ -222,6 +231,7 @@ void Rank::end(Worker& worker) {
   Task& task = *worker.task;
   worker.task = nullptr;
   if (observer_ != nullptr) observer_->ended(rank_, worker.id, task, events_.now());
+  if (plan_of(task).role == Role::compute) program_.ended(rank_, plan_of(task));
   task::Outcome outcome;
   task::Step step{0, 0};
   if (task.accesses != nullptr && task.accesses->step.trail != 0) {

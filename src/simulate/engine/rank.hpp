@@ -73,6 +73,10 @@ class Rank {
   void meet(const std::vector<std::unique_ptr<Rank>>& ranks) noexcept { ranks_ = &ranks; }
   void start();
   [[nodiscard]] bool is_done() const noexcept { return is_done_; }
+  // As Host.
+  void complete_protocol(Task& task);
+  void resume_creator();
+  void arrived();
   [[nodiscard]] const Sums& sums() const noexcept { return sums_; }
   // The closure of a task: the plan from which it was created.
   [[nodiscard]] static const TaskPlan& plan_of(const Task& task) noexcept;
@@ -143,7 +147,9 @@ class Rank {
   [[nodiscard]] bool refill(Worker& worker);
   [[nodiscard]] bool gives_way(Worker& worker);
   void wait_for_all(Worker& worker);
-  void leave_creator(Worker& worker, std::uint64_t tasks_min, bool waits);
+  // Why a creator leaves its worker: tasks go first, or it waits for all its tasks or an event.
+  enum class Leaves : std::uint8_t { ahead, waits_for_all, waits_for_event };
+  void leave_creator(Worker& worker, std::uint64_t tasks_min, Leaves why);
   void put_behind(Worker& worker, Task& task, std::uint64_t before);
   [[nodiscard]] Task& make_task(const Creator& creator, const TaskPlan& plan,
                                 std::size_t accesses);
@@ -154,7 +160,6 @@ class Rank {
   void complete_posted(int worker, Task& task);
 
   // ---- progress (mpi/engine) ----
-  void arrived();
   void poll(int worker);
   void goes_on(int worker, Task& task);
   void poll_if_due(const Worker& worker);
@@ -192,6 +197,7 @@ class Rank {
   Creators creators_;                        // tasks that create tasks
   std::vector<Worker> workers_;
   std::deque<sched::Behind> behind_;         // tasks that gave way, for any worker
+  std::uint32_t expected_ = 0;               // live tasks of the library that only receive
   bool is_done_ = false;
   std::uint64_t next_id_ = 1;
   std::uint64_t begun_ = 0;

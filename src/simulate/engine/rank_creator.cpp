@@ -52,6 +52,15 @@ void Rank::end_creator(Worker& worker) {
 bool Rank::refill(Worker& worker) {
   Creator& creator = *worker.creator;
   while (creator.batch.empty()) {
+    if (const Time busy = creator.batch.take_time(); busy != 0) {
+      sums_.overhead_ns += busy;
+      at(events_.now() + busy, worker);
+      return false;
+    }
+    if (creator.batch.take_wait_for_event()) {
+      leave_creator(worker, 0, Leaves::waits_for_event);
+      return false;
+    }
     if (creator.batch.waits() || creator.created_all) {
       creator.batch.clear();
       if (!creator.family.current->finished_all(task::Await::descendants)) {
@@ -77,20 +86,20 @@ bool Rank::refill(Worker& worker) {
 bool Rank::gives_way(Worker& worker) {
   Creator& creator = *worker.creator;
   if (++creator.family.unchecked <= window_) return false;
-  const auto ahead = sched::rules::look_ahead(creator.family.current->outstanding(), window_);
+  const std::uint32_t live = creator.family.current->outstanding() - expected_;
+  const auto ahead = sched::rules::look_ahead(live, window_);
   creator.family.unchecked = ahead.unchecked;
   if (!ahead.gives_way || policy_->size() == 0) return false;
   creator.checked_ahead = true;
-  leave_creator(worker, ahead.unchecked, false);
+  leave_creator(worker, ahead.unchecked, Leaves::ahead);
   return true;
 }
 
-void Rank::wait_for_all(Worker& worker) { leave_creator(worker, 0, true); }
+void Rank::wait_for_all(Worker& worker) { leave_creator(worker, 0, Leaves::waits_for_all); }
 
-// The creator leaves its worker, until all its tasks are complete if it `waits`, else until others
-// have gone first. As in sched/run/loop/waiting.cpp the next task is found before the creator is
-// known to wait.
-void Rank::leave_creator(Worker& worker, const std::uint64_t tasks_min, const bool waits) {
+// The creator leaves its worker. As in sched/run/loop/waiting.cpp the next task is found before the
+// creator is known to wait.
+void Rank::leave_creator(Worker& worker, const std::uint64_t tasks_min, const Leaves why) {
   Creator& creator = *worker.creator;
   Task& task = *creator.task;
   task.fiber = this;  // any address: it was suspended
@@ -101,10 +110,11 @@ void Rank::leave_creator(Worker& worker, const std::uint64_t tasks_min, const bo
   worker.creator = nullptr;
   poll_if_due(worker);
   Task* const next = find_claimed(worker, false);
-  if (!waits) {
+  if (why == Leaves::ahead) {
     const auto ready = static_cast<std::uint64_t>(policy_->size());
     put_behind(worker, task, sched::rules::tasks_before(ready, tasks_min));
-  } else if (creator.family.current->begin_wait(task::Await::descendants)) {
+  } else if (why == Leaves::waits_for_all &&
+             creator.family.current->begin_wait(task::Await::descendants)) {
     task.pending.store(0, std::memory_order_relaxed);
     task::change_state(task, State::suspended, State::resumable);
     enqueue(worker.id, task, sched::Origin::resumed);
@@ -114,6 +124,12 @@ void Rank::leave_creator(Worker& worker, const std::uint64_t tasks_min, const bo
   } else {
     look(worker, false);
   }
+}
+
+void Rank::resume_creator() {
+  root_.pending.store(0, std::memory_order_relaxed);
+  task::change_state(root_, State::suspended, State::resumable);
+  enqueue(sched::no_worker, root_, sched::Origin::resumed);
 }
 
 // Main stays with its worker; any worker goes on with a task.
@@ -152,6 +168,7 @@ void Rank::submit(Worker& worker, const TaskPlan& plan) {
   Task& task = make_task(creator, plan, accesses.size());
   creator.family.current->count_spawned();
   task.reach = task::Reach::entry;
+  if (plan.by_library && plan.role == Role::protocol) ++expected_;
   ++sums_.created;
   sums_.live_most = std::max(sums_.live_most, sums_.created - sums_.ended);
   if (accesses.empty()) {
@@ -190,6 +207,9 @@ void Rank::post(const int worker, Task& task) {
     completes = mpi_.send(rank_, task, plan, urgency);
   } else if (plan.role == Role::receive) {
     completes = mpi_.receive(rank_, task, plan);
+  } else if (plan.role == Role::protocol) {
+    completes = program_.call(rank_, task, plan);
+    called = 0;  // it says that it waits, and sends nothing
   } else {
     completes = true;  // a join: it only orders other tasks
     called = 0;
@@ -205,6 +225,7 @@ void Rank::post(const int worker, Task& task) {
 }
 
 void Rank::complete_posted(const int worker, Task& task) {
+  if (plan_of(task).by_library && plan_of(task).role == Role::protocol) --expected_;
   task::Tally tally;
   task::Outcome outcome;
   if (task::body_ended(task)) task::complete(task, tally, outcome);

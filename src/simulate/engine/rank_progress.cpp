@@ -73,6 +73,15 @@ void Rank::poll_as(const int worker) {
   complete_.clear();
   mpi_.poll(rank_, complete_);
   for (Task* const task : complete_) goes_on(worker, *task);
+  program_.poll(rank_);
+}
+
+void Rank::complete_protocol(Task& task) {
+  if (!task.release()) return;
+  const auto idle = std::ranges::find(workers_, Stage::idle, &Worker::stage);
+  task.fiber = nullptr;
+  task::change_state(task, task::State::suspended, task::State::running);
+  complete_posted(idle != workers_.end() ? idle->id : sched::no_worker, task);
 }
 
 // What `task` has sent or received is complete.

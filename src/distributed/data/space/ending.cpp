@@ -229,6 +229,7 @@ std::exception_ptr DataSpace::compare_sequences() {
 // ---- the end ---------------------------------------------------------------------------------
 
 void DataSpace::finish() {
+  if (network_.recorder != nullptr) [[unlikely]] return network_.recorder->finish(recorded_);
   std::exception_ptr error;
   (void)end_together(false, error);
   if (error != nullptr) std::rethrow_exception(error);
@@ -239,7 +240,11 @@ void DataSpace::close() {
   const auto report = [](const std::exception_ptr& error) {
     if (error != nullptr) distributed::leave_untold(error);
   };
-  for (bool all_close = false; !all_close;) {
+  if (network_.recorder != nullptr) [[unlikely]] {
+    if (std::uncaught_exceptions() > 0) network_.recorder->abandon();
+    network_.recorder->close(recorded_);
+  }
+  for (bool all_close = network_.recorder != nullptr; !all_close;) {
     std::exception_ptr error;
     all_close = end_together(true, error);
     report(error);

@@ -24,6 +24,7 @@ int DataSpace::executor_of(const int on, const std::span<const DataAccess> acces
 }
 
 bool DataSpace::concerns(const int on, const std::span<const DataAccess> accesses) {
+  if (network_.recorder != nullptr) [[unlikely]] return true;  // for some rank it counts
   const int executor = executor_of(on, accesses);
   if (executor == me_ || executor < 0) return true;  // below 0: insert() reports the error
   for (const DataAccess& access : accesses) {
@@ -84,6 +85,10 @@ int DataSpace::check(const DataTaskSpec& spec, const std::span<const DataAccess>
 void* DataSpace::begin(const DataTaskSpec& spec, const std::span<const DataAccess> accesses,
                        const BodyOps& ops, const std::size_t bytes) {
   const int executor = check(spec, accesses);
+  if (network_.recorder != nullptr) [[unlikely]] {
+    record(spec, executor, accesses);
+    return nullptr;
+  }
   const Site site{spec.name, spec.where, spec.priority};
   for (const DataAccess& access : accesses) {
     Datum& datum = *access.datum;
@@ -112,6 +117,46 @@ void DataSpace::wait_for_room() {
   if (window_ == 0 || pending.tasks() < window_) [[likely]] return;
   pending.wait_for_room(window_ - 1 - window_ / 4,
                         "insert() into a space of data, whose window is full");
+}
+
+// ---- for a simulation ------------------------------------------------------------------------
+
+// Keeps only those records of the data that check() needs: no version of them ever exists.
+void DataSpace::record(const DataTaskSpec& spec, const int executor,
+                       const std::span<const DataAccess> accesses) {
+  if (!network_.recorder->first_viewed().empty()) {
+    network_.recorder->abandon();
+    refuse(spec, fmt::format("is inserted after view() of {}. A simulation runs no task, so this "
+                             "value does not exist, and the program may insert other tasks because "
+                             "of it: only programs whose insertions do not depend on values can be "
+                             "simulated", network_.recorder->first_viewed()));
+  }
+  ++counters_.inserted;
+  std::vector<distributed::Recorder::Access> all;
+  for (const DataAccess& access : accesses) {
+    Datum& datum = *access.datum;
+    all.push_back({datum.number, access.mode, access.reduction});
+    if (datum.reduction != nullptr && datum.reduction != access.reduction) end_reduction(datum);
+    if (access.mode == DataMode::reduce) {
+      join_reduction(datum, *access.reduction, executor);
+    } else if (access.mode != DataMode::read) {
+      written(datum, executor, {spec.name, spec.where, 0});
+    }
+  }
+  network_.recorder->task(recorded_, {spec.name, executor, spec.priority}, all);
+}
+
+void DataSpace::record(const distributed::recorded::Operation operation, Datum& datum,
+                       const int owner) {
+  if (datum.reduction != nullptr) end_reduction(datum);
+  network_.recorder->movement(operation, recorded_, datum.number, owner);
+}
+
+void DataSpace::end_reduction(Datum& datum) {
+  if (datum.source < 0) datum.source = datum.reducers.front();
+  datum.writer.task = "a reduction";
+  datum.reduction = nullptr;
+  datum.reducers.clear();
 }
 
 // ---- elsewhere -------------------------------------------------------------------------------

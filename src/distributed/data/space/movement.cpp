@@ -253,10 +253,15 @@ void DataSpace::merge(Datum& datum, Copy& to, Copy& from, const DataReduction* c
 void DataSpace::flush(Datum& datum, const std::source_location& where) {
   const Site site{"flush", where, 0};
   if (checks_) [[unlikely]] note("flush", datum, -1);
-  if (datum.reduction != nullptr) combine(datum, site);
+  if (datum.reduction != nullptr) {
+    network_.recorder != nullptr ? end_reduction(datum) : combine(datum, site);
+  }
   if (datum.source < 0) {
     throw Error(fmt::format("imbrex: flush() of {}, which no task has written, at {}",
                             text_of(datum), detail::text_of(where)));
+  }
+  if (network_.recorder != nullptr) [[unlikely]] {
+    return record(distributed::recorded::Operation::flush, datum, -1);
   }
   provide(datum, datum.owner, site);
   if (datum.owner != me_ || datum.home == nullptr || datum.current == datum.home) return;
@@ -274,6 +279,9 @@ void DataSpace::flush_all(const std::source_location& where) {
 
 void DataSpace::discard(Datum& datum) {
   if (checks_) [[unlikely]] note("discard", datum, -1);
+  if (network_.recorder != nullptr) [[unlikely]] {
+    record(distributed::recorded::Operation::discard, datum, -1);
+  }
   close_list(datum);
   drop_current(datum);
   if (datum.partial != nullptr) std::exchange(datum.partial, nullptr)->release();
@@ -287,6 +295,12 @@ void DataSpace::move(Datum& datum, const int owner, const std::source_location& 
   check_rank("move()", owner);
   const Site site{"move", where, 0};
   if (checks_) [[unlikely]] note("move", datum, owner);
+  if (network_.recorder != nullptr) [[unlikely]] {
+    record(distributed::recorded::Operation::move, datum, owner);
+    datum.owner = owner;
+    if (datum.source >= 0) written(datum, owner, site);
+    return;
+  }
   if (datum.reduction != nullptr) combine(datum, site);
   datum.owner = owner;
   if (datum.source < 0 || datum.source == owner) return;

@@ -31,6 +31,7 @@ DataSpace::DataSpace(const distributed::DataNetwork& network, Members ranks, Spa
   me_ = static_cast<int>(found - ranks_.world.begin());
   window_ = static_cast<std::uint64_t>(options_.window < 0 ? window_by_default : options_.window);
   broadcasts().open_space(id(), options_.name);
+  if (network_.recorder != nullptr) recorded_ = network_.recorder->open(window_);
   // Ranks of the process that are not in this space share a node with no rank.
   std::vector<int> nodes(
       static_cast<std::size_t>(*std::ranges::max_element(ranks_.world)) + 1);
@@ -80,6 +81,10 @@ Datum& DataSpace::make(const DatumSpec& spec) {
                             shape.rows, shape.columns, shape.element_bytes, options_.name));
   }
   Datum& datum = data_.emplace_back(*this, data_.size(), spec);
+  if (network_.recorder != nullptr) [[unlikely]] {
+    network_.recorder->datum(recorded_, spec.owner,
+                             shape.rows * shape.columns * shape.element_bytes);
+  }
   if (spec.memory != nullptr && spec.owner == me_) {
     datum.home = new Copy(copy_bytes, shape, spec.memory);
     datum.home->retain();
@@ -106,6 +111,13 @@ DataPlace DataSpace::place_of(Datum& datum) {
   if (datum.owner != me_) refuse(fmt::format("its owner is rank {}", datum.owner));
   if (datum.reduction != nullptr) refuse("its reduction has not ended: call flush() first");
   if (datum.source < 0) refuse("it was discarded, or no task has written it");
+  if (network_.recorder != nullptr) [[unlikely]] {
+    if (datum.writer.task != nullptr) network_.recorder->viewed(text_of(datum));
+    if (datum.home != nullptr) return datum.home->readable();
+    const DataShape& shape = datum.shape;
+    return {network_.recorder->zeros(shape.rows * shape.columns * shape.element_bytes),
+            {shape.rows, shape.columns, shape.rows, shape.element_bytes}};
+  }
   if (datum.source == me_) (void)own(datum);
   if (datum.current == nullptr || (datum.home != nullptr && datum.current != datum.home)) {
     refuse(fmt::format("its value is on rank {}, where task \"{}\" wrote it: call flush() of it "

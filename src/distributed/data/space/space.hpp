@@ -22,6 +22,7 @@
 #include "base/guarded.hpp"
 #include "distributed/data/space/datum.hpp"
 #include "distributed/data/copies/broadcasts.hpp"
+#include "distributed/data/recorder.hpp"
 #include "distributed/data/space/pending.hpp"
 #include "distributed/data/space/sends.hpp"
 #include "distributed/carrier/waves.hpp"
@@ -35,6 +36,7 @@ struct DataNetwork {
   Waves& waves;
   int rank;             // of MPI_COMM_WORLD
   bool checks = false;  // all ranks compare their insertions
+  Recorder* recorder = nullptr;  // not null: tasks are recorded for a simulation, and do not run
 };
 
 // One access of a task that runs here, with references to the copies.
@@ -115,6 +117,9 @@ class DataSpace {
                         std::span<const DataAccess> accesses);
   void insert_here(const distributed::Site& site, std::span<const DataAccess> accesses);
   void wait_for_room();
+  void record(const DataTaskSpec& spec, int executor, std::span<const DataAccess> accesses);
+  void record(distributed::recorded::Operation operation, Datum& datum, int owner);
+  void end_reduction(Datum& datum);
 
   // ---- copies
   [[nodiscard]] distributed::Copy& make_copy(const Datum& datum);
@@ -175,6 +180,7 @@ class DataSpace {
   const Members ranks_;
   const SpaceOptions options_;
   int me_ = -1;
+  std::uint64_t recorded_ = 0;  // its number in the recorder
   std::uint64_t window_ = 0;  // 0: none
   bool checks_ = false;
   bool trimmed_ = false;      // concerns() has left something out
