@@ -104,6 +104,17 @@ class Slurm(unittest.TestCase):
                               IMBREX_SUMMARY="1")
         self.assertIn("2 ranks", said)
 
+    def test_srun_with_pmi2(self):
+        mpich, library = ROOT / "build/mpi/mpich/bin/mpicxx", next(
+            (ROOT / "build/mpich/lib").glob("libimbrex_mpi_mpich.so"), None)
+        if library is None or not mpich.is_file():
+            self.skipTest("the tree of MPICH 5 is not built")
+        said = self.ends_well(
+            "srun", "--mpi=pmi2", "-n", "2", f"--export=ALL,LD_PRELOAD={library}",
+            self.plain(mpich), IMBREX_SUMMARY="1", IMBREX_MAIN_AS_TASK="1")
+        self.assertIn("imbrex: MPI: MPICH", said)
+        self.assertIn("2 ranks", said)
+
     def plain(self, compiler):
         program = self.folder / f"plain_{self.id().split('.')[-1]}"
         self.ends_well(str(compiler), "-std=c++20", "-O1",

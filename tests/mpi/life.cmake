@@ -31,8 +31,8 @@ imbrex_mpi_life(finalize_at_exit 2 0 -c 2 "finalizes" -n "imbrex:")
 imbrex_mpi_life(too_early 1 0 -e "call MPI_Init first")
 imbrex_mpi_life(fatal_error 2 failure
   -e "imbrex: MPI_Recv in task .receive. .*life_cases.cpp:[0-9]+. failed: "
-  -e "TRUNCATE|truncated" -e "error handler is MPI_ERRORS_ARE_FATAL")
-imbrex_mpi_life(fatal_errors_on_threads 2 failure -n "MPI_Test|MPI_Wait"
+  -e "TRUNCATE|truncated" -n "error stack" -e "error handler is MPI_ERRORS_ARE_FATAL")
+imbrex_mpi_life(fatal_errors_on_threads 2 failure -n "MPI_Test|MPI_Wait" -n "error stack"
   -e "imbrex: MPI_Bcast outside a task failed: .*error handler is MPI_ERRORS_ARE_FATAL")
 imbrex_mpi_life(error_that_nobody_takes 2 failure
   -e "imbrex: .*an exception that neither get.. nor finish.. has rethrown:$"

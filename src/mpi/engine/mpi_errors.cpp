@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -42,6 +43,29 @@ void end_all(MPI_Comm comm, int code) noexcept {
   std::_Exit(1);
 }
 
+namespace {
+
+// Returns one line. MPICH's text has a line for each call inside MPI, the innermost one last, and
+// names calls that imbrex made, such as MPI_Wait. The innermost reason is kept.
+std::string without_inner_calls(const std::string_view text) {
+  constexpr std::string_view begin_of_calls = ", error stack:\n";
+  const std::size_t end = text.find(begin_of_calls);
+  if (end == std::string_view::npos) return std::string(text);
+  std::string_view calls = text.substr(end + begin_of_calls.size());
+  std::string_view reason;
+  while (!calls.empty()) {
+    const std::string_view line = calls.substr(0, calls.find('\n'));
+    calls.remove_prefix(std::min(calls.size(), line.size() + 1));
+    const std::size_t colon = line.find(": ", std::min(line.find(')'), line.size()));
+    if (colon != std::string_view::npos && colon + 2 < line.size()) reason = line.substr(colon + 2);
+  }
+  std::string described(text.substr(0, end));
+  if (!reason.empty()) described += ": " + std::string(reason);
+  return described;
+}
+
+}  // namespace
+
 MpiError make_error(const char* call, int code, const std::string& place) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
@@ -50,7 +74,7 @@ MpiError make_error(const char* call, int code, const std::string& place) {
   PMPI_Error_class(code, &error_class);
   const std::string where = place == "no task" ? "outside a task" : "in task " + place;
   return MpiError(std::string("imbrex: ") + call + " " + where + " failed: " +
-                      std::string(text, static_cast<std::size_t>(length)),
+                      without_inner_calls({text, static_cast<std::size_t>(length)}),
                   call, code, error_class);
 }
 
