@@ -174,15 +174,16 @@ class MpiRunner:
             "PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")}
 
     def command(self, ranks, program, arguments, environment, bind="", before=(), rate="",
-                per_rank=False):
+                per_rank=False, mtu=0):
         """`bind` is what ranks are bound to ("": as mpirun does), `before` words before the
-        program, and `rate` that of tools/netlab ("": without it). The environment is that of the
-        program alone."""
+        program, `rate` that of tools/netlab ("": without it), and `mtu` its packets (0: its
+        default). The environment is that of the program alone."""
         options = ["--oversubscribe", "--bind-to", bind] if self.yields and bind else []
         own = ["env", *(f"{name}={value}" for name, value in environment.items())]
         network = []
         if rate:
-            network = [NETLAB, "--rate", rate, *(["--per-rank"] if per_rank else []), "--"]
+            network = [NETLAB, "--rate", rate, *(["--mtu", mtu] if mtu else []),
+                       *(["--per-rank"] if per_rank else []), "--"]
         return list(map(str, [*network, self.mpirun, *options, "-n", ranks, *before,
                               *(own if environment else []), self.build / "bin" / program,
                               *arguments]))

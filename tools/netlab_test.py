@@ -13,10 +13,10 @@ import unittest
 
 NETLAB = str(pathlib.Path(__file__).resolve().parent / "netlab")
 CANNOT = 77
-# Prints the seconds that 8 MiB take through the loopback.
+# Prints the seconds that so many bytes take through the loopback.
 TRANSFER = """
-import socket, threading, time
-size = 8 << 20
+import socket, sys, threading, time
+size = int(sys.argv[1])
 server = socket.create_server(("127.0.0.1", 0))
 def send():
     with socket.create_connection(server.getsockname()) as to:
@@ -44,8 +44,8 @@ def is_open_mpi():
 
 
 class NetlabTest(unittest.TestCase):
-    def seconds_at(self, rate):
-        done = netlab("--rate", rate, "--", sys.executable, "-c", TRANSFER)
+    def seconds_at(self, rate, *options, size=8 << 20):
+        done = netlab("--rate", rate, *options, "--", sys.executable, "-c", TRANSFER, str(size))
         self.assertEqual(done.returncode, 0, done.stderr)
         return float(done.stdout)
 
@@ -58,6 +58,12 @@ class NetlabTest(unittest.TestCase):
         slow = self.seconds_at("200mbit")
         self.assertGreater(slow, 0.9 * least)
         self.assertLess(self.seconds_at("10gbit"), 0.5 * slow)
+
+    def test_short_packets_limit_the_rate_of_short_messages(self):
+        size = 60_000
+        least = (size - 9_000) * 8 / 5e6  # the first packet passes at once
+        self.assertGreater(self.seconds_at("5mbit", "--mtu", "9000", size=size), 0.9 * least)
+        self.assertLess(self.seconds_at("5mbit", size=size), 0.5 * least)
 
     def test_exits_as_the_command(self):
         self.assertEqual(netlab("--", "sh", "-c", "exit 5").returncode, 5)
@@ -87,6 +93,7 @@ class NetlabTest(unittest.TestCase):
 
     def test_refuses_what_makes_no_sense(self):
         for arguments, said in ((["--rate", "fast", "--", "true"], "--rate fast"),
+                                (["--mtu", "576", "--", "true"], "--mtu 576"),
                                 (["--per-rank", "--", "mpirun", "true"], "how many ranks"),
                                 (["--per-rank", "--ranks", "0", "--", "true"], "0 ranks"),
                                 (["--", "/no/such/program"], "/no/such/program")):

@@ -70,13 +70,15 @@ class Script(unittest.TestCase):
 
     def run_script(self, *words, fails_at=None):
         """What it prints; a program that mpirun would start answers from points()."""
-        def answer(ranks, program, arguments, environment, **_):
+        def answer(ranks, program, arguments, environment, **more):
             if fails_at is not None and len(self.calls) >= fails_at:
                 raise KeyboardInterrupt
-            self.calls.append((ranks, program, arguments, environment))
+            self.calls.append((ranks, program, arguments, environment, more))
             variant = arguments[arguments.index("--variant") + 1]
             cores = min(2, ranks * environment["OMP_NUM_THREADS"])
             overhead = {"mpi": 4.0, "openmp": 10.0, "tasks": 2.0, "data": 5.0}[variant]
+            if "rate" in more:  # a slow network, which imbrex hides
+                overhead += 50.0 if variant in ("mpi", "openmp") else 0.0
             return [{"pattern": pattern, **dict(zip(self.module.POINTS, point))}
                     for pattern in arguments[arguments.index("--pattern") + 1].split(",")
                     for point in points(overhead, cores=cores)]
@@ -109,8 +111,40 @@ class Script(unittest.TestCase):
         row = next(line for line in text.splitlines() if line.startswith("| `fft` |"))
         self.assertEqual(row.split("|")[-2].strip(), "not measured")
         self.assertRegex(row, r"\| 7\.8\d \(7\.8\d to 7\.8\d\) \|")
-        self.assertRegex(text, r"\| `fft` \| yes \(0\.2\d\) \| yes \(0\.5\d\) \|")
-        self.assertRegex(text, r"\| `trivial` \| yes \(0\.2\d\) \| no messages \|")
+        self.assertRegex(text, r"\| `fft` \| yes \(0\.2\d\) \| yes \(0\.5\d\) \| 5\.00 to 68\.0 us "
+                               r"\(0\.60\) \|")
+        self.assertRegex(text, r"\| `trivial` \| yes \(0\.2\d\) \| no messages \| no messages \|")
+
+    def test_a_network_has_long_tasks_and_large_outputs_and_one_kernel(self):
+        self.run_script("--parts", "fft", "--shapes", "2x1-network", "2x1", "--repetitions", "1",
+                        "--kernels", "compute", "imbalanced", "--variants", "mpi", "tasks")
+        on_network = [call for call in self.calls if "rate" in call[4]]
+        self.assertEqual((len(on_network), len(self.calls)), (2, 2 + 4))
+        for _, _, arguments, _, more in on_network:
+            self.assertEqual((more["rate"], more["mtu"]), ("1gbit", 9000))
+            self.assertEqual(arguments[arguments.index("--bytes") + 1], 16384)
+            self.assertIn("131072,65536", arguments[arguments.index("--rounds") + 1])
+        text = (self.folder / "page.md").read_text()
+        section = text[text.index("2 ranks x 1 worker, on a network of 1 Gbit/s"):]
+        self.assertRegex(section, r"\| `fft` \| not measured \| yes \(0\.\d\d\) \|")
+        self.assertIn("## METG(50 %) of imbalanced tasks on 2 ranks x 1 worker\n", text)
+        self.assertNotIn("of imbalanced tasks on 2 ranks x 1 worker, on a network", text)
+
+    def test_imbrex_is_faster_where_its_time_for_as_many_rounds_is_less(self):
+        def results(overhead_us):
+            return {"cores": 2, "results": [
+                {"part": "fft", "variant": variant, "shape": "2x1", "kernel": "compute",
+                 "repetition": 0, "points": points(us, cores=2)}
+                for variant, us in overhead_us.items()]}
+
+        def found(**overhead_us):
+            return page.faster_at(page.Metgs(results(overhead_us), "compute"), "fft", "2x1", "2x1")
+
+        self.assertEqual(found(mpi=4.0, tasks=5.0), "nowhere")
+        self.assertEqual(found(mpi=4.0, tasks=3.0, data=9.0), "5.00 to 36.0 us (0.80)")
+        self.assertEqual(found(mpi=4.0, tasks=3.92), "nowhere")  # within 2 % at each length
+        self.assertEqual(found(mpi=4.0), "not measured")
+        self.assertEqual(found(tasks=4.0), "not measured")
 
     def test_goes_on_where_it_stopped(self):
         with self.assertRaises(KeyboardInterrupt):
@@ -127,7 +161,7 @@ class Script(unittest.TestCase):
     def test_a_page_without_results_says_that_nothing_is_measured(self):
         self.run_script("--parts")
         text = (self.folder / "page.md").read_text()
-        self.assertEqual(text.count("\nNot measured.\n"), 4)
+        self.assertEqual(text.count("\nNot measured.\n"), len(page.SHAPES))
         self.assertNotIn(".png", text)
         self.assertEqual(self.calls, [])
 
