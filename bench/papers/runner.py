@@ -61,10 +61,11 @@ def commit():
 
 
 def simulate(build, *words):
-    """The records of `imbrex simulate` with these words, one for each policy and point."""
+    """The records of `imbrex simulate` with these words, one for each policy and point. A program
+    of its own may follow `--`."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "simulated.json"
-        command = [build / "bin" / "imbrex", "simulate", *words, "--json", path]
+        command = [build / "bin" / "imbrex", "simulate", "--json", path, *words]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise records.Failed(f"imbrex simulate: {done.stderr.strip()[-400:]}")
