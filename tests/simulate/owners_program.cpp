@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A program on data with owners that uses each kind of access and movement. Rank 0 prints the
-// counters of all ranks, which owners_test.py compares with those of a simulation. With an argument
-// the program does what cannot be simulated.
+// counters of all ranks, and owners_test.py compares them with those of a simulation. `random`
+// draws sequences of insertions; other arguments do what cannot be simulated.
 #include <imbrex/data.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/work_pool.hpp>
@@ -13,8 +13,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <random>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -85,10 +87,104 @@ void print_all(const Counters& mine) {
   }
 }
 
+// ---- random sequences ------------------------------------------------------------------------
+
+// Inserts what it draws; every rank draws the same.
+class Drawn {
+ public:
+  Drawn(Space& space, const unsigned seed) : space_(space), draw_(seed) {
+    for (int i = 0; i < 6; ++i) {
+      // Sizes of 8 bytes to 256 KiB: within a message, in one piece, in segments.
+      const std::size_t count = std::size_t{1} << below(i < 3 ? 10 : 16);
+      const bool is_temporary = below(4) == 0;
+      data_.push_back(is_temporary ? space.temporary<double>(count)
+                                   : space.data<double>(rank(), count));
+      has_value_.push_back(!is_temporary);
+    }
+  }
+  void insert() {
+    const std::size_t which = below(data_.size());
+    switch (below(12)) {
+      case 0: space_.move(data_[which], rank()); break;
+      case 1: discard(which); break;
+      case 2: flush(which); break;
+      case 3:
+      case 4: reduce(which); break;
+      case 5: space_.finish(); break;
+      default: task(); break;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::size_t below(const std::size_t end) { return draw_() % end; }
+  [[nodiscard]] int rank() {
+    return static_cast<int>(below(static_cast<std::size_t>(space_.size())));
+  }
+  void discard(const std::size_t which) {
+    space_.discard(data_[which]);
+    has_value_[which] = false;
+  }
+  void flush(const std::size_t which) {
+    if (has_value_[which]) space_.flush(data_[which]);
+  }
+  void reduce(const std::size_t which) {
+    std::vector<Data<double>> read;
+    const std::size_t other = below(data_.size());
+    if (other != which && has_value_[other]) read.push_back(data_[other]);
+    space_.task("reduce").read(read).reduce(data_[which], imbrex::op::sum).on(rank()).insert(
+        [](imbrex::Views<const double>, View<double>) {});
+    has_value_[which] = true;
+  }
+  void task() {
+    std::vector<Data<double>> read, written, updated;
+    for (std::size_t i = 0; i < data_.size(); ++i) {
+      const std::size_t access = below(8);
+      if (access < 3 && has_value_[i]) read.push_back(data_[i]);
+      if (access == 3) written.push_back(data_[i]);
+      if (access == 4 && has_value_[i]) updated.push_back(data_[i]);
+      if (access == 3) has_value_[i] = true;
+    }
+    const auto has_owner = [](const Data<double>& datum) { return datum.owner() >= 0; };
+    const bool by_owner = below(2) == 0 && (std::ranges::any_of(written, has_owner) ||
+                                            std::ranges::any_of(updated, has_owner));
+    auto builder = space_.task("task").read(read).write(written).update(updated).priority(
+        static_cast<int>(below(3)));
+    const auto body = [](imbrex::Views<const double>, imbrex::Views<double>,
+                         imbrex::Views<double>) {};
+    if (by_owner) {
+      std::move(builder).insert(body);
+    } else {
+      std::move(builder).on(rank()).insert(body);
+    }
+  }
+
+  Space& space_;
+  std::mt19937 draw_;
+  std::vector<Data<double>> data_;
+  std::vector<bool> has_value_;
+};
+
+void run_random() {
+  constexpr unsigned sequences = 40;
+  constexpr int insertions = 80;
+  constexpr std::array<int, 4> windows{-1, 0, 1, 3};
+  Counters all{};
+  for (unsigned seed = 1; seed <= sequences; ++seed) {
+    Space space(MPI_COMM_WORLD, {.window = windows[seed % windows.size()], .name = "random"});
+    Drawn drawn(space, seed);
+    for (int i = 0; i < insertions; ++i) drawn.insert();
+    space.finish();
+    const Counters counters = counters_of(space);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] += counters[i];
+  }
+  print_all(all);
+}
+
 void run(const std::string_view mistake) {
+  if (mistake == "random") return run_random();
   if (mistake == "code") std::atexit([] { std::_Exit(3); });
   if (mistake == "pool") imbrex::WorkPool<int> pool(MPI_COMM_WORLD);
-  Space space(MPI_COMM_WORLD, {.window = mistake == "window" ? 3 : -1, .name = "test"});
+  Space space(MPI_COMM_WORLD, {.name = "test"});
   std::vector<Data<double>> parts;
   for (int rank = 0; rank < space.size(); ++rank) parts.push_back(space.data<double>(rank, 1000));
   const auto largest = space.data<double>(space.size() - 1, 1);

@@ -33,8 +33,8 @@ class Owners(unittest.TestCase):
         return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False,
                               timeout=120)
 
-    def records(self, *words, arguments=()):
-        done = self.simulate(*words, arguments=arguments)
+    def records(self, *words, arguments=(), kernels=KERNELS):
+        done = self.simulate(*words, arguments=arguments, kernels=kernels)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(self.json.read_text(encoding="utf-8"))
 
@@ -53,8 +53,10 @@ class Owners(unittest.TestCase):
 
     def test_a_simulation_counts_on_each_rank_what_a_run_counts(self):
         for ranks in (2, 4):
-            for arguments in ([], ["window"]):
-                record, = self.records("--ranks", ranks, "--tree", "star", arguments=arguments)
+            for arguments in ([], ["random"]):
+                kernels = "task=1us,reduce=2us" if arguments == ["random"] else KERNELS
+                record, = self.records("--ranks", ranks, "--tree", "star", arguments=arguments,
+                                       kernels=kernels)
                 self.assertEqual(self.counted(record), self.measured(ranks, *arguments))
 
     def test_every_policy_and_tree_moves_the_same_data(self):
