@@ -76,11 +76,9 @@ def weak(results, published):
     for name in policies:
         head += [f"`{name}`, s", "paper"] + (["off by"] if name in paper else [])
     text = ("Simulated: `imbrex simulate cholesky` with 24 workers a rank, two ranks a node, the "
-            "network `edr`, tiles of 512, and the largest n of whole tiles. Two constants are "
-            "fitted to `fifo`: a gemm takes 6.24 ms on one rank, which has half of a node, and "
-            "6.64 ms on two ranks, which share a node. All rows from 4 ranks on are predictions. "
-            "The paper has no number for MA-1 and MA-2, and finds that they do not improve on "
-            "FIFO.\n\n" + table(head, rows))
+            "network `edr`, tiles of 512, and the largest n of whole tiles. One constant is "
+            "fitted, to `fifo` on one rank: a gemm takes 6.24 ms. The paper has no number for MA-1 "
+            "and MA-2, and finds that they do not improve on FIFO.\n\n" + table(head, rows))
     text += ("\nEfficiency of Figure 5, the time on one rank divided by that on as many as the row "
              "says, each for its policy:\n\n")
     return text + table(("ranks", *(cell for name in policies for cell in (f"`{name}`", "paper"))),
