@@ -91,7 +91,7 @@ void require_messages(const std::string& what) {
 
 Space& open_space(SpaceSpec spec) {
   require_messages(spec.name);
-  distributed::refuse_simulation(spec.name);
+  distributed::refuse_simulation("space of futures ", spec.name);
   return distributed::futures().open(std::move(spec));
 }
 
@@ -121,7 +121,7 @@ DataSpace* make_data_space(Members members, SpaceOptions options) {
 
 void call_on(const CalledRank& rank, const Callee& callee, std::vector<std::byte> arguments,
              CallEnded ended) {
-  distributed::refuse_simulation("a remote call");
+  distributed::refuse_simulation("a remote call", "");
   if (!mpi::active::calls_are_open()) {
     throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + " while no rank "
                 "takes calls: call imbrex::open_calls() before MPI_Init, on one rank at least, and "

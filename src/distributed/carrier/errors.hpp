@@ -19,12 +19,13 @@ inline void leave_untold(const std::exception_ptr& error) {
   Promise<void>("untold", std::source_location()).set_exception(error);
 }
 
-// In a process that stands for all ranks of a simulation `what` would send messages that the
-// simulator cannot know. Throws Error there.
-inline void refuse_simulation(const std::string& what) {
-  if (detail::number_option("SIMULATE_RANKS") == 0) return;
-  throw Error("imbrex: " + what + " cannot be simulated: imbrex simulate knows tasks on data with "
-              "owners only (imbrex::Space)");
+// In a process that stands for all ranks of a simulation, an object of this kind would send
+// messages that the simulator cannot know. Throws Error there.
+inline void refuse_simulation(const char* const kind, const std::string& name) {
+  static const bool is_simulated = detail::number_option("SIMULATE_RANKS") != 0;
+  if (!is_simulated) [[likely]] return;
+  throw Error(std::string("imbrex: ") + kind + name + " cannot be simulated: imbrex simulate knows "
+              "tasks on data with owners only (imbrex::Space)");
 }
 
 }  // namespace imbrex::distributed

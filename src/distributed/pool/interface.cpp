@@ -29,7 +29,7 @@ struct PoolState {
 };
 
 PoolState* make_pool(const PoolSpec& spec) {
-  distributed::refuse_simulation(fmt::format("work pool \"{}\"", spec.name));
+  distributed::refuse_simulation("work pool ", fmt::format("\"{}\"", spec.name));
   if (!started()) start();
   distributed::Pool::Options options;
   options.id = spec.id;
