@@ -17,7 +17,8 @@ using sparse::Brick;
 using sparse::BrickShape;
 using sparse::Point;
 
-constexpr Variant all_variants[] = {Variant::blocking, Variant::tasks, Variant::test_each};
+constexpr Variant all_variants[] = {Variant::blocking, Variant::tasks, Variant::test_each,
+                                    Variant::blocking_tasks};
 
 class HpcgTest : public testing::Test {
  protected:

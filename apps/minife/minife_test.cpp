@@ -16,6 +16,9 @@
 namespace minife {
 namespace {
 
+constexpr Variant all_variants[] = {Variant::blocking, Variant::tasks, Variant::test_each,
+                                    Variant::blocking_tasks};
+
 using sparse::Box;
 using sparse::Brick;
 using sparse::Point;
@@ -241,7 +244,7 @@ TEST_F(SystemTest, has_the_same_solution_in_all_variants_to_the_last_bit) {
   for (const int blocks : {1, 2, 7, 16}) {
     const Brick mine = brick(whole, blocks);
     const Solution expected = solve_once(whole, mine, Variant::blocking, 30);
-    for (const Variant variant : {Variant::tasks, Variant::test_each}) {
+    for (const Variant variant : {Variant::tasks, Variant::test_each, Variant::blocking_tasks}) {
       const Solution solution = solve_once(whole, mine, variant, 30);
       EXPECT_EQ(solution.vectors.x, expected.vectors.x);
       EXPECT_EQ(solution.vectors.r, expected.vectors.r);
@@ -254,7 +257,7 @@ TEST_F(SystemTest, has_the_same_solution_in_all_variants_to_the_last_bit) {
 
 TEST_F(SystemTest, stays_solved_in_iterations_that_are_too_many) {
   const Problem whole = problem(2, 1);
-  for (const Variant variant : {Variant::blocking, Variant::tasks, Variant::test_each}) {
+  for (const Variant variant : all_variants) {
     const Solution some = solve_once(whole, brick(whole, 2), variant, 60);
     const Solution more = solve_once(whole, brick(whole, 2), variant, 100);
     EXPECT_LT(some.outcome.iterations, 60);
@@ -269,7 +272,7 @@ TEST_F(SystemTest, with_timed_kernels_sleeps_as_long_and_changes_nothing) {
   const Brick mine = brick(whole, 4);
   System system;
   system.load.assign(mine.size(), 1);
-  for (const Variant variant : {Variant::blocking, Variant::tasks, Variant::test_each}) {
+  for (const Variant variant : all_variants) {
     Vectors vectors;
     const Outcome outcome =
         solve({mine, system, {1e-3, 2e-4, 1e-4}}, MPI_COMM_WORLD, variant, 5, vectors);
@@ -277,6 +280,22 @@ TEST_F(SystemTest, with_timed_kernels_sleeps_as_long_and_changes_nothing) {
     EXPECT_EQ(vectors.x, std::vector<double>(mine.size()));
   }
   for (const double time : measure_kernels(6, 1000)) EXPECT_GT(time, 0);
+}
+
+// All other ranks wait for the multiplications of rank 1, in each of the iterations.
+TEST_F(SystemTest, holds_a_worker_while_a_task_that_blocks_waits) {
+  if (ranks_ == 1) return;
+  const Problem whole = problem(4, 1);
+  const Brick mine = brick(whole, 4);
+  System system;
+  system.load.assign(mine.size(), 1);
+  Vectors vectors;
+  const tiled::KernelTimes times{rank_ == 1 ? 8e-3 : 1e-5, 1e-5, 1e-5};
+  const Outcome outcome =
+      solve({mine, system, times}, MPI_COMM_WORLD, Variant::blocking_tasks, 5, vectors);
+  if (rank_ != 1) {
+    EXPECT_GE(outcome.in_task_s - outcome.kernel_s, 5 * 4e-3);
+  }
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ double sum_over_ranks(const double mine, const MPI_Comm communicator, TestEach* 
   return sum;
 }
 
-double sum_on_main(const double mine, const MPI_Comm communicator) {
+double sum_blocking(const double mine, const MPI_Comm communicator) {
   double sum = 0;
   RAW_MPI(Allreduce)(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, communicator);
   return sum;

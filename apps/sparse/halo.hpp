@@ -77,6 +77,6 @@ class Halo {
 [[nodiscard]] double sum_over_ranks(double mine, MPI_Comm communicator, TestEach* tests);
 // Returns the sum of `mine` over all ranks. Collective; blocks the thread, as Halo::exchange()
 // does.
-[[nodiscard]] double sum_on_main(double mine, MPI_Comm communicator);
+[[nodiscard]] double sum_blocking(double mine, MPI_Comm communicator);
 
 }  // namespace sparse

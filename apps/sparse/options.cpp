@@ -15,7 +15,8 @@ void add_options(CLI::App& app, const std::vector<std::string>& kernel_names, Op
       ->capture_default_str();
   app.add_option("--variant", options.variant,
                  "blocking: MPI between loops; tasks: messages are tasks that block in MPI; "
-                 "test-each: the same, and each request is tested in turn; or all in turn")
+                 "test-each: the same, and each request is tested in turn; blocking-tasks: tasks "
+                 "whose MPI calls block their worker; or all in turn")
       ->check(CLI::IsMember(variants()))
       ->capture_default_str();
   app.add_option("--json", options.json, "Write the figures there too");

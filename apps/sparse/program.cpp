@@ -17,9 +17,10 @@ const std::map<std::string, std::vector<NamedVariant>>& variants() {
       {"blocking", {{"blocking", Variant::blocking}}},
       {"tasks", {{"tasks", Variant::tasks}}},
       {"test-each", {{"test-each", Variant::test_each}}},
+      {"blocking-tasks", {{"blocking-tasks", Variant::blocking_tasks}}},
       {"all",
        {{"blocking", Variant::blocking}, {"tasks", Variant::tasks},
-        {"test-each", Variant::test_each}}}};
+        {"test-each", Variant::test_each}, {"blocking-tasks", Variant::blocking_tasks}}}};
   return all;
 }
 
@@ -67,7 +68,7 @@ Figures Meter::figures(const tiled::Team& team, const NamedVariant& variant,
 }
 
 void print_run(const Figures& run, const int number, const std::string& more) {
-  fmt::print("run {:<3} {:<9} {:9.3f} s   kernels {:.1f} %, in MPI {:.1f} %{}\n", number,
+  fmt::print("run {:<3} {:<14} {:9.3f} s   kernels {:.1f} %, in MPI {:.1f} %{}\n", number,
              run.variant, run.seconds, 100 * run.kernel_share, 100 * run.mpi_share, more);
   const Progress& progress = run.progress;
   fmt::print("        polls {:.0f} in {:.2f} ms (by a thread of progress {:.0f}), callbacks {:.0f} "

@@ -21,9 +21,10 @@ namespace sparse {
 struct Options;  // options.hpp
 
 enum class Variant : std::uint8_t {
-  blocking,   // MPI on main, between loops over sub-blocks that all workers share
-  tasks,      // a task for each sub-block and message; messages block in plain MPI calls
-  test_each,  // the same; they wait as under TAMPI
+  blocking,        // MPI on main, between loops over sub-blocks that all workers share
+  tasks,           // a task for each sub-block and message; messages block in plain MPI calls
+  test_each,       // the same; they wait as under TAMPI
+  blocking_tasks,  // a task for each sub-block and exchange; MPI blocks its worker
 };
 
 // The values of --variant, and the variants that each stands for, with their names.

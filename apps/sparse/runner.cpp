@@ -25,7 +25,7 @@ class Blocking final : public Runner {
   void exchange(Grid& grid, Field& field) override { mpi_s_ += grid.halo.exchange(field.values); }
   void sum(Sum& sum) override {
     const double start = MPI_Wtime();
-    const double whole = sum_on_main(part_of(sum), sum.communicator);
+    const double whole = sum_blocking(part_of(sum), sum.communicator);
     mpi_s_ += MPI_Wtime() - start;
     sum.set(whole);
   }
@@ -44,7 +44,7 @@ class Blocking final : public Runner {
   double mpi_s_ = 0;
 };
 
-class Tasks final : public Runner {
+class Tasks : public Runner {
  public:
   Tasks(const Brick& finest, const tiled::KernelTimes& times, bool test_each)
       : Runner(finest, times), tests_(test_each ? std::make_unique<TestEach>() : nullptr) {}
@@ -123,6 +123,33 @@ class Tasks final : public Runner {
   const std::unique_ptr<TestEach> tests_;  // null: calls block
 };
 
+// Tasks whose MPI calls block the thread, and so a core. An exchange is one task. The calls follow
+// one another in the order of the program, which is the same on all ranks. One worker at most
+// waits, so waiting workers cannot keep the task from running for which another rank waits.
+class BlockingTasks final : public Tasks {
+ public:
+  BlockingTasks(const Brick& finest, const tiled::KernelTimes& times)
+      : Tasks(finest, times, false) {}
+
+  void exchange(Grid& grid, Field& field) override {
+    auto task = imbrex::task("exchange").inout(order_).priority(messages_first);
+    for (char& layer : field.layers) (void)task.out(layer);
+    const std::vector<bool> border = grid.brick.borders();
+    for (std::size_t block = 0; block < border.size(); ++block) {
+      if (border[block]) (void)task.in(field.blocks[block]);
+    }
+    task.launch([&grid, &field] { (void)grid.halo.exchange(field.values); });
+  }
+  void sum(Sum& sum) override {
+    auto task = imbrex::task("sum").inout(order_).out(sum.result).priority(messages_first);
+    for (const char& name : sum.names) (void)task.in(name);
+    task.launch([&sum] { sum.set(sum_blocking(part_of(sum), sum.communicator)); });
+  }
+
+ private:
+  char order_ = 0;  // names the order of the calls
+};
+
 }  // namespace
 
 void Runner::loop(const Loop& loop, Body body) {
@@ -160,6 +187,7 @@ Outcome Runner::measure(const MPI_Comm communicator, const std::function<void()>
 std::unique_ptr<Runner> make_runner(const Variant variant, const Brick& finest,
                                     const tiled::KernelTimes& times) {
   if (variant == Variant::blocking) return std::make_unique<Blocking>(finest, times);
+  if (variant == Variant::blocking_tasks) return std::make_unique<BlockingTasks>(finest, times);
   return std::make_unique<Tasks>(finest, times, variant == Variant::test_each);
 }
 

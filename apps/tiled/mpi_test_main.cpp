@@ -3,13 +3,15 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <imbrex/detail/observation.hpp>
 #include <imbrex/mpi.hpp>
 
 #include "kernels.hpp"
 
 int main(int argc, char** argv) {
   tiled::use_one_blas_thread();
-  imbrex::open_messages();  // some need them
+  imbrex::open_messages();        // some need them
+  imbrex::detail::want_times();  // as the programs
   MPI_Init(&argc, &argv);
   testing::InitGoogleTest(&argc, argv);
   int failed = RUN_ALL_TESTS();
