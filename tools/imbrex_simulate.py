@@ -31,8 +31,8 @@ PROGRAMS = {
               "--kernels multiply=,add=,dot=",
     "hpcg": "with multigrid, as `hpcg --variant tasks`: as minife, --kernels smooth=,multiply=,"
             "add=,dot=,fill=",
-    "exchange": "compute, all-to-all, compute, as `fft --variant messages`: --n, --chunks, "
-                "--parts, --kernels line=",
+    "exchange": "compute, all-to-all, compute, as `fft`: --n, --chunks, --parts, --variant, "
+                "--kernels line=",
     "wavefront": "Smith-Waterman, as `smith_waterman`: --rows, --columns, --outer-rows, "
                  "--outer-columns, --inner-rows, --inner-columns, --distribution, --kernels tile=",
     "pool": "search of an unbalanced tree by a work pool, as `uts`: --tree, --victims, --kernels "
@@ -52,7 +52,8 @@ SIZES = {"cholesky": {"n": None, "tile": 512},
          own.OWN: {}}
 # What else identifies a point of a program, with the default.
 TEXTS = {"pool": {"tree": "T1"}, "broadcast": {"tree": "auto"},
-         "wavefront": {"distribution": "block"}, own.OWN: {"command": "", "tree": "auto"}}
+         "wavefront": {"distribution": "block"}, "exchange": {"variant": "messages"},
+         own.OWN: {"command": "", "tree": "auto"}}
 # Other options that only some programs have.
 USED_BY = {"elsewhere-us": (own.OWN,), "combine-us": (own.OWN,),
            "cell-ns": ("stencil1d",), "grid": ("cholesky",), "lookahead": ("cholesky",),
@@ -124,12 +125,9 @@ def add_to(commands):
                        ("seed", "seed of the noise (default 1)")):
         parser.add_argument(f"--{name}", type=whole, metavar="N", help=text)
     parser.add_argument("--cell-ns", type=amount, metavar="X", help="time of a cell of the stencil")
-    parser.add_argument("--boundary", choices=("periodic", "open"), default="periodic",
-                        help="boundary of the stencil (default periodic)")
     parser.add_argument("--tree", metavar="NAME", help="pool: a tree of uts, as T1 (default); "
                         "broadcast: auto (default), star, binomial, chain, binary")
-    parser.add_argument("--distribution", choices=("block", "cyclic"),
-                        help="owners of outer tiles (default block)")
+    add_choices(parser)
     parser.add_argument("--slow", metavar="RANK:FACTOR",
                         help="make the kernels of this rank take FACTOR times as long")
     parser.add_argument("--grid", metavar="PxQ", help="grid of ranks (default: nearly square)")
@@ -154,6 +152,16 @@ def add_to(commands):
     parser.add_argument("--json", metavar="FILE", help="write the results to FILE")
     own.add_options(parser, amount)
     parser.set_defaults(run=run, parser=parser, words_after=[], command=None)
+
+
+def add_choices(parser):
+    parser.add_argument("--boundary", choices=("periodic", "open"), default="periodic",
+                        help="boundary of the stencil (default periodic)")
+    parser.add_argument("--distribution", choices=("block", "cyclic"),
+                        help="owners of outer tiles (default block)")
+    parser.add_argument("--variant", choices=("blocking", "partial-receive", "partial-blocks",
+                                              "messages"),
+                        help="exchange: variant of fft (default messages)")
 
 
 def whole(text):
@@ -540,7 +548,9 @@ def tasks_of(program, point):
         loops = 4 if program == "minife" else 19
         tasks = ranks * point["iterations"] * (loops * point["blocks"] + 60)
     elif program == "exchange":
-        tasks = 2 * (ranks * min(point["chunks"], point["n"])) * (ranks * point["parts"])
+        chunks = point["chunks"] if point["variant"] == "messages" else 1
+        parts = 1 if point["variant"] == "blocking" else point["parts"]
+        tasks = 2 * (ranks * min(chunks, point["n"])) * (ranks * parts)
     elif program == own.OWN:
         tasks = point["recording"].tasks
     elif program == "wavefront":
@@ -556,13 +566,18 @@ def tasks_of(program, point):
 
 # ---- output ------------------------------------------------------------------------------------
 
+def width_of(first):
+    return {"distribution": 12, "variant": 15}.get(first, 8)
+
+
 def heading(first):
-    return (f"{first:>8} {'ranks':>6} {'workers':>7}  {'policy':<9} {'seconds':>10} {'in task':>8} "
+    return (f"{first:>{width_of(first)}} {'ranks':>6} {'workers':>7}  {'policy':<9} "
+            f"{'seconds':>10} {'in task':>8} "
             f"{'idle':>7} {'overhead':>8} {'tasks':>10} {'messages':>9} {'GB':>9}")
 
 
 def line_of(record, first):
-    return (f"{record[first]:>8} {record['ranks']:>6} {record['workers']:>7}  "
+    return (f"{record[first]:>{width_of(first)}} {record['ranks']:>6} {record['workers']:>7}  "
             f"{record['policy']:<9} {record['seconds']:>10.4f} {record['in_task']:>8.1%} "
             f"{record['idle']:>7.1%} {record['overhead']:>8.2%} {record['tasks']:>10} "
             f"{record['messages']:>9} {record['bytes'] / 1e9:>9.2f}")

@@ -109,6 +109,18 @@ class Simulate(unittest.TestCase):
             self.assertGreater(record["seconds"], 0, program)
             self.assertGreater(record["messages"], 0, program)
 
+    def test_partial_exchanges_take_less_time_than_a_blocking_one(self):
+        done = self.call("exchange", "--n", 512, "--chunks", 4, "--parts", 4, "--ranks", 4,
+                         "--network", "netlab-100mbit", "--kernels", "line=1ms", "--json",
+                         self.json, "--sweep", "variant=blocking,partial-blocks,messages")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        records = json.loads(self.json.read_text(encoding="utf-8"))
+        self.assertEqual([record["variant"] for record in records],
+                         ["blocking", "partial-blocks", "messages"])
+        self.assertLess(max(r["seconds"] for r in records[1:]), records[0]["seconds"])
+        self.assertEqual({record["bytes"] for record in records}, {16 * 512 * 512})
+        self.assertIn("partial-blocks      4 ", done.stdout)
+
     def test_a_sweep_ranks_the_values_of_any_option_and_draws_them(self):
         plot = self.folder / "sweep.svg"
         done = self.call("cholesky", "--n", 4096, "--kernels", "gemm=6ms", "--ranks", 4, "--policy",

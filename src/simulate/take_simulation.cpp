@@ -49,9 +49,20 @@ using Made = std::unique_ptr<Program>;
   return make_stencil(setup);
 }
 
+[[nodiscard]] ExchangeVariant take_variant(Settings& settings) {
+  const std::string text = settings.take_text("variant");
+  if (text == "blocking") return ExchangeVariant::blocking;
+  if (text == "partial-receive") return ExchangeVariant::partial_receive;
+  if (text == "partial-blocks") return ExchangeVariant::partial_blocks;
+  if (text == "messages") return ExchangeVariant::messages;
+  throw Error(fmt::format(
+      "variant={}: valid: blocking, partial-receive, partial-blocks, messages", text));
+}
+
 [[nodiscard]] Made take_exchange(Settings& settings, const int ranks,
                                  const DurationOf& duration_of) {
   ExchangeSetup setup;
+  setup.variant = take_variant(settings);
   setup.ranks = ranks;
   setup.n = settings.take("n", std::int64_t{1});
   setup.chunks = settings.take("chunks", 1);

@@ -40,14 +40,21 @@ struct StencilSetup {
 // than 3 * ghost cells.
 [[nodiscard]] std::unique_ptr<Program> make_stencil(const StencilSetup& setup);
 
+enum class ExchangeVariant : std::uint8_t {
+  blocking,         // all lines, then the exchange, then all lines
+  partial_receive,  // a group of lines is computed when its points are here
+  partial_blocks,   // the block of a rank is computed when it is here
+  messages          // chunks leave when they are computed; groups as under partial_receive
+};
 struct ExchangeSetup {
+  ExchangeVariant variant = ExchangeVariant::messages;
   int ranks = 1;
   std::int64_t n = 1;   // lines of the field, of n points each
   int chunks = 16;      // of a rank's lines before the exchange
   int parts = 16;       // and after it
 };
-// As the two-dimensional transform of apps/fft with `--variant messages`. Kernel: line. Throws
-// Error if n is not a multiple of the ranks.
+// As the two-dimensional transform of apps/fft with this `--variant`. Kernel: line. Throws Error if
+// n is not a multiple of the ranks.
 [[nodiscard]] std::unique_ptr<Program> make_exchange(const ExchangeSetup& setup,
                                                      const DurationOf& duration_of);
 

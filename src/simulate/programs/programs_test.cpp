@@ -63,7 +63,7 @@ void expect_counts(const std::function<std::unique_ptr<Program>()>& make, const 
   return rounds;
 }
 
-// ---- apps/fft, --variant messages ------------------------------------------------------------
+// ---- apps/fft --------------------------------------------------------------------------------
 
 TEST(Programs, exchange_sends_each_block_of_each_chunk_to_each_rank) {
   ExchangeSetup setup;
@@ -77,6 +77,43 @@ TEST(Programs, exchange_sends_each_block_of_each_chunk_to_each_rank) {
   setup.parts = 100;  // more than a rank has lines
   constexpr std::int64_t more = std::int64_t{3} * 3 * 4 * 20;
   expect_counts(make, 3, {3 * (4 + 20) + more, more, 16 * 60 * 60}, 2 * 60 * 1000.0);
+}
+
+TEST(Programs, exchange_of_a_collective_sends_a_block_or_its_groups_to_each_rank) {
+  ExchangeSetup setup{.ranks = 3, .n = 60, .chunks = 4, .parts = 7};
+  const auto make = [&] { return make_exchange(setup, [](auto) { return Time{1000}; }); };
+  constexpr double in_task_ns = 2 * 60 * 1000.0;
+  setup.variant = ExchangeVariant::blocking;
+  expect_counts(make, 3, {3 * (4 + 7), 3 * 3, 16 * 60 * 60}, in_task_ns);
+  setup.variant = ExchangeVariant::partial_receive;
+  expect_counts(make, 3, {3 * (4 + 7), 3 * 3 * 7, 16 * 60 * 60}, in_task_ns);
+  setup.variant = ExchangeVariant::partial_blocks;
+  expect_counts(make, 3, {3 * (4 + 7 * (3 + 1)), 3 * 3, 16 * 60 * 60}, in_task_ns);
+}
+
+// Two ranks of one worker: 32 lines of 1 ms before and after, and a block of 16,384 us.
+TEST(Programs, exchange_overlaps_as_each_variant_can) {
+  constexpr double block_ms = 16.384;
+  constexpr double joined_ms = 32 * 2. / 6;  // 64 points: 2 of 6 steps of a line need both blocks
+  const std::pair<ExchangeVariant, double> expected[] = {
+      {ExchangeVariant::blocking, 32 + block_ms + 32},
+      {ExchangeVariant::partial_receive, 32 + block_ms / 4 + 32},
+      {ExchangeVariant::partial_blocks, 32 + block_ms + (32 - joined_ms) / 2 + joined_ms},
+      {ExchangeVariant::messages, 32 + block_ms / 16 + 32}};
+  for (const auto& [variant, ms] : expected) {
+    ClusterSetup cluster;
+    cluster.ranks = 2;
+    cluster.rank.creator_ns = cluster.rank.task_ns = 0;
+    cluster.rank.progress = Progress::dedicated_thread;
+    cluster.network = {.latency_ns = 0, .overhead_ns = 0, .gap_ns = 0, .ns_per_byte = 1000,
+                       .copy_ns_per_byte = 0, .eager_bytes = 1 << 20, .node_latency_ns = 0,
+                       .node_ns_per_byte = 0};
+    const auto program = make_exchange(
+        {.variant = variant, .ranks = 2, .n = 64, .chunks = 4, .parts = 4},
+        [](auto) { return Time{1'000'000}; });
+    const auto time_ms = static_cast<double>(simulate(*program, cluster).time_ns) * 1e-6;
+    EXPECT_NEAR(time_ms, ms, 0.02) << static_cast<int>(variant);
+  }
 }
 
 TEST(Programs, exchange_refuses_lines_that_the_ranks_cannot_share) {
