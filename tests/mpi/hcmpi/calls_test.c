@@ -272,6 +272,57 @@ static void collectives(void* argument) {
   for (int i = 0; i < ranks; i++) CHECK(all[i] == 100 * i + rank);
 }
 
+/* ---- MPI's own calls for what HCMPI leaves to future work ---- */
+
+enum { go_tag = 900 };
+
+/* Other ranks begin the reduction when rank 0 has sent them a message, from a task behind this one:
+   with one worker, rank 0 gets there only if the wait suspends. */
+static void non_blocking_collective(void* argument) {
+  (void)argument;
+  int go = 0, mine = rank + 1, total = 0;
+  if (rank != 0) {
+    CHECK(HCMPI_Recv(&go, 1, HCMPI_INT, 0, go_tag, HCMPI_COMM_WORLD, HCMPI_STATUS_IGNORE) ==
+          HCMPI_SUCCESS);
+  }
+  MPI_Request request;
+  CHECK(MPI_Iallreduce(&mine, &total, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request) ==
+        MPI_SUCCESS);
+  CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+  CHECK(total == ranks * (ranks + 1) / 2);
+}
+static void send_go(void* argument) {
+  (void)argument;
+  const int go = 1;
+  for (int to = 1; to < ranks; to++) {
+    CHECK(HCMPI_Send(&go, 1, HCMPI_INT, to, go_tag, HCMPI_COMM_WORLD) == HCMPI_SUCCESS);
+  }
+}
+/* The fence of other ranks waits for that message, too. */
+static void one_sided(void* argument) {
+  (void)argument;
+  int go = 0, *memory = NULL;
+  const int mine = 10 + rank;
+  MPI_Win window;
+  CHECK(MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
+                         &window) == MPI_SUCCESS);
+  CHECK(MPI_Win_fence(0, window) == MPI_SUCCESS);
+  CHECK(MPI_Put(&mine, 1, MPI_INT, right(), 0, 1, MPI_INT, window) == MPI_SUCCESS);
+  if (rank != 0) {
+    CHECK(HCMPI_Recv(&go, 1, HCMPI_INT, 0, go_tag, HCMPI_COMM_WORLD, HCMPI_STATUS_IGNORE) ==
+          HCMPI_SUCCESS);
+  }
+  CHECK(MPI_Win_fence(0, window) == MPI_SUCCESS);
+  CHECK(*memory == 10 + left());
+  CHECK(MPI_Win_free(&window) == MPI_SUCCESS);
+}
+static void test_calls_of_mpi_suspend(void (*waits)(void*)) {
+  CHECK(hc_finish_begin() == HCMPI_SUCCESS);
+  CHECK(hc_async(waits, NULL, 0, NULL) == HCMPI_SUCCESS);
+  if (rank == 0) CHECK(hc_async(send_go, NULL, 0, NULL) == HCMPI_SUCCESS);
+  CHECK(hc_finish_end() == HCMPI_SUCCESS);
+}
+
 /* The last thing that this program does, in a task that HCMPI_Finalize waits for. */
 static int late;
 static void run_late(void* argument) {
@@ -298,6 +349,8 @@ int main(int argc, char** argv) {
   hc_finish_begin();
   hc_async(collectives, NULL, 0, NULL);
   CHECK(hc_finish_end() == HCMPI_SUCCESS);
+  test_calls_of_mpi_suspend(non_blocking_collective);
+  test_calls_of_mpi_suspend(one_sided);
   hc_async(run_late, &(int){3}, sizeof(int), NULL);
   CHECK(HCMPI_Finalize() == HCMPI_SUCCESS && late == 1);
   return 0;
