@@ -111,8 +111,10 @@ class HcmpiTest(unittest.TestCase):
         text = ipdps13_page.table4({"results": lines}, published("ipdps13"))
         self.assertIn("| 12 | 211.5 | 192.3 | +10 % | - | 102.2 | - |", text)
         self.assertIn("largest difference of 1 points is 10 %", text)
-        lines = [{"part": "table3", "nodes": 64, "cores": 16, "seconds": 2.0, "in_task": 0.9}]
-        text = ipdps13_page.table3({"results": lines}, published("ipdps13"))
+        lines = [{"part": "pool", "tree": "T1XXL", "nodes": nodes, "cores": 16, "in_task": 0.9,
+                  "seconds": 2.0 * 64 / nodes * factor} for nodes, factor in ((64, 1), (128, 2))]
+        text = ipdps13_page.pool({"results": lines}, published("ipdps13"))
+        self.assertIn("| 128 | 2048 | 2.000 | 90.0 |", text)
         self.assertIn("| 64 | 16 | 2.000 | 2.842 | -30 % | 1.800 | 2.765 |", text)
         self.assertIn("11 of 12 rows have not been simulated", text)
 
