@@ -15,7 +15,6 @@ longer. The ways:
   RB  the receiver computes on the block of a rank when it is here; the last steps of each line
       (`joined`: in a Fourier transform the butterflies) need all blocks. The paper's scheme.
   RL  the receiver computes groups of whole lines, as they arrive, in their order.
-  SB  as RB, and the sender's blocks leave in chunks, as they are computed.
   ST  chunks leave as they are computed, for the first lines first; whole lines are computed."""
 
 import argparse
@@ -24,7 +23,7 @@ import heapq
 import json
 import math
 
-SCHEMES = ("RB", "RL", "SB", "ST")
+SCHEMES = ("RB", "RL", "ST")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +153,7 @@ class Builder:
             return self.lines(stage, before)
         if self.scheme == "ST" and not self.program.pieces:
             return self.tiles(stage, before)
-        if self.scheme in ("ST", "SB") and self.program.pieces:
+        if self.scheme == "ST":
             return self.streamed(stage, before)
         return self.blocks(stage, before)
 
@@ -162,16 +161,9 @@ class Builder:
         ranks = self.program.ranks[stage - 1]
         others = range(1, ranks)
         share = (1 - self.program.joined) / ranks
-        arrived = {}
-        for other in others:
-            if self.scheme == "SB":
-                arrived[other] = [
-                    self.message(stage, (chunk, other), 1 / (ranks - 1) / len(before), (task,))
-                    for chunk, task in enumerate(before)]
-            else:
-                arrived[other] = [self.message(stage, (0, other), 1 / (ranks - 1), before)]
         done = [self.task(stage, (0, 0), share, before)]
-        done += [self.task(stage, (0, other), share, (*arrived[other], *before))
+        done += [self.task(stage, (0, other), share,
+                           (self.message(stage, (0, other), 1 / (ranks - 1), before), *before))
                  for other in others]
         # The last steps, by groups of lines, so that the next stage has chunks.
         parts = self.program.parts

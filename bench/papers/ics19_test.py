@@ -28,9 +28,9 @@ RATIOS = (0.5, 1, 2)  # communication to computing
 # Per cent less time than blocking. That simulation had ranks that share cores, and messages that
 # share a link, which cost time; this model has neither.
 TABLE = {
-    ("fft2d", 2): {"RB": (14, 10, 7), "RL": (27, 22, 15), "SB": (29, 34, 23), "ST": (30, 45, 31),
+    ("fft2d", 2): {"RB": (14, 10, 7), "RL": (27, 22, 15), "ST": (30, 45, 31),
                    "bound": (33, 47, 31)},
-    ("fft2d", 4): {"RB": (13, 14, 9), "RL": (25, 23, 16), "SB": (25, 28, 20), "ST": (27, 41, 31),
+    ("fft2d", 4): {"RB": (13, 14, 9), "RL": (25, 23, 16), "ST": (27, 41, 31),
                    "bound": (33, 47, 31)},
     ("fft3d", 4): {"RL": (24, 29, 19), "ST": (27, 41, 32), "bound": (33, 48, 32)},
     ("wordcount", 2): {"RB": (3, 3, 2), "RL": (6, 5, 3), "ST": (30, 46, 31), "bound": (33, 47, 31)},
@@ -111,7 +111,7 @@ class ModelTest(unittest.TestCase):
                     self.assertGreater(seconds, least - 1e-9)
 
     def test_an_unknown_way_is_named(self):
-        with self.assertRaisesRegex(ValueError, "there is no scheme XY: one of RB, RL, SB, ST"):
+        with self.assertRaisesRegex(ValueError, "there is no scheme XY: one of RB, RL, ST"):
             model.seconds(model.map_reduce(1, 1, 1, 2), "XY")
 
     def test_hidden(self):
@@ -154,6 +154,8 @@ class BenchTest(unittest.TestCase):
         self.bench = bench()
         self.arguments = argparse.Namespace(
             build=self.folder, repetitions=3, ratio=[1.0], n2=64, n3=16, tuple_bytes=1000,
+            sides2=[64, 128], sides3=[16], rows=[64, 128], words=[1, 4],
+            programs=tuple(ics19_page.TITLES),
             mpi=records.MpiRunner.__new__(records.MpiRunner))
         vars(self.arguments.mpi).update(build=self.folder, mpirun="mpirun", yields=False,
                                         environment={})
@@ -209,6 +211,32 @@ class BenchTest(unittest.TestCase):
         line_us = float(case.command[case.command.index("--line-us") + 1])
         # 64 x 64 points of 16 bytes: a rank sends 3/4 of its quarter; it has 16 lines, twice.
         self.assertAlmostEqual(32 * line_us * 1e-6, 8 * 16 * 64 * 64 * 3 / 16 / 200e6, places=8)
+
+    def test_sizes_have_one_dedicated_thread_and_equal_times(self):
+        self.script("fft", "blocking,partial-blocks,partial-receive,partial,test")
+        self.script("mapreduce", "blocking,partial-receive,partial,library")
+        cases = self.bench.sizes_cases(self.arguments)
+        keys = [tuple(self.bench.key_of(case, next(iter(case.names.values()))).items())
+                for case in cases]
+        self.assertEqual(len(set(keys)), len(cases))
+        at = {(case.program, case.size["size"], *case.names.values()): case for case in cases}
+        self.assertNotIn(("fft3d", 16, "partial-blocks"), at)
+        said = self.bench.command_of(self.arguments, at["fft2d", 128, "CT-DE"], "run.json")
+        self.assertIn("IMBREX_WORKERS=7", said)
+        self.assertIn("IMBREX_PROGRESS=dedicated-thread", said)
+        self.assertIn("taskset", said)
+
+        def after(case, word):
+            return case.command[case.command.index(word) + 1]
+        # Eight workers: 16 * 64 * 64 / 4 bytes leave a rank, which has 64 lines.
+        line_us = float(after(at["fft2d", 64, "blocking"], "--line-us"))
+        self.assertAlmostEqual(64 / 8 * 1e-6 * line_us, 8 * 16 * 64 * 64 / 4 / 200e6, places=8)
+        # A product of 64 x 64 on two ranks: each makes half, and each half goes to both.
+        self.assertAlmostEqual(56 * after(at["matvec", 64, "blocking"], "--tuple-bytes"),
+                               8 * 64 * 64 / 2, delta=56)
+        maps = [float(after(at["wordcount", size, "blocking"], "--kernel-us").split(",")[0])
+                for size in (1, 4)]
+        self.assertAlmostEqual(maps[1], 4 * maps[0], delta=0.5)
 
     def test_a_command(self):
         self.script("fft", "blocking")
@@ -288,7 +316,8 @@ class BenchTest(unittest.TestCase):
         lines = [{**key, **shared, "system": system, "seconds": seconds, "mpi_share": share,
                   "each_s": {"0": seconds}}
                  for system, seconds, share in (("blocking", 2.0, 0.4), ("auto", 1.5, 0.03),
-                                                ("poll", 1.6, 0.05), ("test-each", 1.9, 0.2))]
+                                                ("poll", 1.6, 0.05), ("test-each", 1.9, 0.2),
+                                                ("blocking-tasks", 1.8, 0.4))]
         kept = {"machine": "one", "date": "2026-01-01", "results": lines}
         published = json.loads((HERE / "published_ics19.json").read_text())
         text = ics19_page.solvers(kept, published)
@@ -301,6 +330,48 @@ class BenchTest(unittest.TestCase):
         said = ics19_page.polls(kept, published)
         self.assertIn("| HPCG | 2 | `poll` | 600 | 3.00 | - | - | - | 0 | - |", said)
         self.assertNotIn("polls to callbacks, number", said)
+
+    def test_sizes_on_the_page(self):
+        def line(program, size, system, *seconds):
+            return {"part": "sizes", "program": program, "ranks": 2, "ratio": 1, "size": size,
+                    "system": system, "seconds": sorted(seconds)[1], "repetitions": 3,
+                    "least_s": min(seconds), "most_s": max(seconds),
+                    "each_s": {str(n): value for n, value in enumerate(seconds)}}
+        lines = [line("fft2d", 256, "blocking", 2.0, 2.0, 2.0),
+                 line("fft2d", 256, "CT-DE", 2.5, 2.5, 4.0),
+                 line("fft2d", 512, "blocking", 3.0, 3.0, 3.0),
+                 line("fft2d", 512, "CT-DE", 3.0, 3.0, 3.0)]
+        published = json.loads((HERE / "published_ics19.json").read_text())
+        text = ics19_page.sizes({"results": lines}, published)
+        self.assertIn("| Fourier transform, 2-D | 256^2 | 16384^2 | 2.000 | 2.000 to 2.000 | "
+                      "-20.0 % (-50 to -20) | - |", text)
+        self.assertIn("| Fourier transform, 2-D | 512^2 | 32768^2 | 3.000 |", text)
+        self.assertIn("| Fourier transform, 2-D | -10.0 % | - | - | - | -4.0 % | +21.9 % |", text)
+
+    def test_the_best_decomposition_of_each_is_compared(self):
+        lines = [{"part": "decomposition", "program": "hpcg", "blocks": blocks, "system": system,
+                  "seconds": seconds, "repetitions": 1, "each_s": {"0": seconds}}
+                 for blocks, *times in ((1, 2.0, 3.0), (16, 4.0, 1.0))
+                 for system, seconds in zip(("blocking-tasks", "auto"), times)]
+        text = ics19_page.decomposition({"results": lines}, {})
+        self.assertIn("| HPCG | 16 | 4.000 | one run | 1.000 | one run | +300.0 % |", text)
+        self.assertIn("`blocking-tasks` is fastest with 1 blocks a worker, `auto` with 16; between "
+                      "these two the speed-up is +100.0 %.", text)
+
+    def test_simulated_nodes_stand_beside_the_paper(self):
+        lines = [{"part": "scaling", "program": "fft2d", "by": "nodes", "nodes": 16, "n": 23168,
+                  "ratio": 0.5, "system": system, "seconds": seconds}
+                 for system, seconds in (("blocking", 1.2), ("partial-blocks", 1.0))]
+        lines += [{"part": "scaling", "program": "hpcg", "nodes": 16, "system": mode, "idle": 0.1,
+                   "seconds": seconds} for mode, seconds in (("poll", 1.0), ("auto", 1.25))]
+        lines += [{"part": part, "program": "fft2d", "ranks": 2, "ratio": 1, "by": "ranks",
+                   "system": "messages", "seconds": seconds}
+                  for part, seconds in (("scaling", 1.1), ("fft", 1.0))]
+        published = json.loads((HERE / "published_ics19.json").read_text())
+        text = ics19_page.scaling({"results": lines}, published)
+        self.assertIn("| 0.5 | 16 | 23168^2 | 1.200 | +20.0 % | - | - |", text)
+        self.assertIn("| HPCG | 16 | 1.000 | 10.0 % | -20.0 % | - | +3.2 % |", text)
+        self.assertIn("| 2 | `messages` | 1.100 | 1.000 | +10 % |", text)
 
     def test_polls_beside_callbacks(self):
         key = {"part": "solvers", "program": "minife", "ranks": 4, "ratio": 1.0}
