@@ -350,11 +350,12 @@ class BenchTest(unittest.TestCase):
 
     def test_the_best_decomposition_of_each_is_compared(self):
         lines = [{"part": "decomposition", "program": "hpcg", "blocks": blocks, "system": system,
-                  "seconds": seconds, "repetitions": 1, "each_s": {"0": seconds}}
+                  "seconds": seconds, "repetitions": 1, "each_s": {"0": seconds}, "port_bytes": 1e6,
+                  "iterations": 5, "rate_mbit": 100}
                  for blocks, *times in ((1, 2.0, 3.0), (16, 4.0, 1.0))
                  for system, seconds in zip(("blocking-tasks", "auto"), times)]
         text = ics19_page.decomposition({"results": lines}, {})
-        self.assertIn("| HPCG | 16 | 4.000 | one run | 1.000 | one run | +300.0 % |", text)
+        self.assertIn("| HPCG | 16 | 4.000 | one run | 1.000 | one run | +300.0 % | 0.400 |", text)
         self.assertIn("`blocking-tasks` is fastest with 1 blocks a worker, `auto` with 16; between "
                       "these two the speed-up is +100.0 %.", text)
 

@@ -3,7 +3,7 @@
 publish, in Markdown, and its picture."""
 
 import page
-from page import number, of, ratio_text, runs_text, table, values
+from page import number, of, one, ratio_text, runs_text, table, values
 
 TIMES = ("work_s", "overhead_s", "search_s", "idle_s")
 SYNC = {"strict": "barrier, strict", "fuzzy": "barrier, fuzzy", "reduction": "reduction"}
@@ -226,11 +226,6 @@ def worker_verdict(results):
                      f"{number(given['seconds'] / auto['seconds'])} times as long as `auto` "
                      "(3 of 4 workers compute: 1.33 if communication cost nothing).\n")
     return text
-
-
-def one(results, part, **wanted):
-    found = of(results, part, **wanted)
-    return found[0] if found else None
 
 
 def table4(results, published):

@@ -25,6 +25,11 @@ def of(results, part, **wanted):
             and all(line.get(name) == value for name, value in wanted.items())]
 
 
+def one(results, part, **wanted):
+    found = of(results, part, **wanted)
+    return found[0] if found else None
+
+
 def values(lines, name):
     return sorted({line[name] for line in lines})
 
@@ -40,6 +45,14 @@ def table(head, rows):
 
 def number(value, digits=2):
     return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def per_cent(value):
+    return "-" if value is None else f"{value:.1f} %"
+
+
+def published_text(value):
+    return "-" if value is None else f"{value:+.1f} %"
 
 
 def origin(results):
