@@ -137,10 +137,7 @@ def add_to(commands):
                         help="a network of --list, or a file (default edr)")
     parser.add_argument("--kernels", metavar="FILE|NAME=TIME,...",
                         help="times of kernels, as gemm=6ms, or rates, as gemm=40gflops")
-    parser.add_argument("--creator-us", type=amount, metavar="X", help="time to create a task "
-                        f"(default 0.2; of YOUR_PROGRAM {own.CREATOR_US})")
-    parser.add_argument("--task-us", type=amount, default=0.2, metavar="X",
-                        help="time to begin and end a task (default 0.2)")
+    add_times(parser)
     parser.add_argument("--progress", default="auto", metavar="MODE",
                         choices=("auto", "poll", "callback", "dedicated-thread"),
                         help="value of IMBREX_PROGRESS (default auto)")
@@ -162,6 +159,15 @@ def add_choices(parser):
     parser.add_argument("--variant", choices=("blocking", "partial-receive", "partial-blocks",
                                               "messages"),
                         help="exchange: variant of fft (default messages)")
+
+
+def add_times(parser):
+    parser.add_argument("--creator-us", type=amount, metavar="X", help="time to create a task "
+                        f"(default 0.2; of YOUR_PROGRAM {own.CREATOR_US})")
+    parser.add_argument("--task-us", type=amount, default=0.2, metavar="X",
+                        help="time to begin and end a task (default 0.2)")
+    parser.add_argument("--poll-gap-us", type=amount, default=2000, metavar="X", help="with "
+                        "--progress auto: time between two polls of its thread (default 2000)")
 
 
 def whole(text):
@@ -360,6 +366,7 @@ def words(options, point, policy, network, kernels):
                 "window": chosen(options.window, 512),
                 "creator_ns": round(1e3 * creator_us),
                 "task_ns": round(1e3 * options.task_us), "progress": options.progress,
+                "poll_gap_ns": round(1e3 * options.poll_gap_us),
                 "seed": chosen(options.seed, 1), "shows_progress": int(sys.stderr.isatty())}
     marks = int(policy in ("ma1", "ma2", "ma3", "sa", "priority"))
     if options.program == "cholesky":

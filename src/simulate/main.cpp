@@ -58,6 +58,7 @@ void print_progress(const std::int64_t ended, const Time now) {
   setup.rank.creator_ns = settings.take("creator_ns", Time{0});
   setup.rank.task_ns = settings.take("task_ns", Time{0});
   setup.rank.progress = take_progress(settings);
+  setup.rank.thread_gap_ns = settings.take("poll_gap_ns", Time{1000});
   setup.network = take_network(settings);
   setup.slow_rank = settings.take("slow_rank", -1);
   setup.slowness = settings.take("slowness", 0.0);

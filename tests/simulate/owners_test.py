@@ -136,6 +136,7 @@ class Owners(unittest.TestCase):
         names = ("fill", "largest", "look", "stretch", "make", "take")
         settings = {"program": "owners", "ranks": 2, "per_node": 1, "workers": 1, "policy": "fifo",
                     "window": 512, "creator_ns": 200, "task_ns": 200, "progress": "auto",
+                    "poll_gap_ns": 2000000,
                     "seed": 1, "slow_rank": -1, "slowness": 1, "shows_progress": 0,
                     "latency_ns": 1, "overhead_ns": 1, "gap_ns": 1, "ns_per_byte": 1,
                     "copy_ns_per_byte": 1, "eager_bytes": 1, "sender_answers": 0,

@@ -41,6 +41,7 @@ struct RankSetup {
   double copy_ns_per_byte = 0;     // of one that sends an eager message
   std::int64_t eager_bytes = 0;
   Progress progress = Progress::automatic;
+  Time thread_gap_ns = 2'000'000;  // between two polls of the thread of `auto`
   double slowness = 1;             // so many times as long as they are given do kernels take
 };
 

@@ -12,7 +12,6 @@ namespace {
 
 // As measured for the runtime: docs/design/progress.md.
 constexpr Time gap_of_workers_ns = 50'000;     // between two polls of busy workers
-constexpr Time gap_of_thread_ns = 2'000'000;   // between two polls of the thread of `auto`
 constexpr Time dedicated_ns = 1000;            // until a thread of its own has seen an arrival
 constexpr Time letter_ns = 1'000'000;          // between two letters of `ga`
 
@@ -49,9 +48,10 @@ void Rank::arrived() {
 // half of it more.
 Time Rank::next_poll_of_thread() const noexcept {
   const Time since = events_.now() - last_poll_;
-  Time next = gap_of_thread_ns / 8;
-  if (since > next) next += gap_of_thread_ns / 2;
-  while (since > next) next += gap_of_thread_ns;
+  Time next = setup_.thread_gap_ns / 8;
+  if (since > next) next += setup_.thread_gap_ns / 2;
+  if (since > next) next += (since - next + setup_.thread_gap_ns - 1) / setup_.thread_gap_ns *
+                            setup_.thread_gap_ns;
   return last_poll_ + next;
 }
 
