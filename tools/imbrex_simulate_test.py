@@ -64,6 +64,12 @@ class Simulate(unittest.TestCase):
         # n^3 / 3 operations, about
         self.assertAlmostEqual(slow["seconds"], 4096 ** 3 / 3 / 10e9, delta=0.2)
 
+    def test_a_longer_gap_between_polls_delays_messages(self):
+        short, long = (self.records("--n", 4096, "--ranks", 4, "--kernels", "gemm=6ms",
+                                    "--network", "netlab-1gbit", "--poll-gap-us", gap)[0]
+                       for gap in (100, 20000))
+        self.assertLess(1.05 * short["seconds"], long["seconds"])
+
     def test_points_and_policies_give_one_record_each(self):
         records = self.records("--kernels", "gemm=1ms", "--policy", "fifo,sa", "--workers", 2,
                                "--points", "n=2048:ranks=1,n=4096:ranks=6:grid=3x2")
