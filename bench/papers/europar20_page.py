@@ -251,6 +251,39 @@ def simulated(results, _):
     return text + table(("grid", "tiles a side", "", "measured, s", "simulated, s", "off by"), rows)
 
 
+def limits(results, _):
+    def at(policy, network, tree, gap_us=None):
+        found = [line[tree] for line in of(results, "limits", policy=policy, network=network)
+                 if gap_us in (None, line["gap_us"])]
+        return statistics.median(found) if found else None
+
+    gaps = values(of(results, "limits", policy="default", network="netlab-1gbit"), "gap_us")
+    rows = [("`default`", "1 Gbit/s", f"{gap:,}", *(number(at("default", "netlab-1gbit", tree, gap),
+                                                            2) for tree in ("star", "auto")))
+            for gap in gaps]
+    rows += [(f"`{policy}`", rate, f"{line['gap_us']:,}", number(line["star"], 2),
+              number(line["auto"], 2))
+             for policy, network, rate in (("default", "hdr", "194 Gbit/s"),
+                                           ("fa", "netlab-1gbit", "1 Gbit/s"),
+                                           ("fa", "hdr", "194 Gbit/s"))
+             for line in of(results, "limits", policy=policy, network=network)]
+    text = ("Simulated, 1x4 ranks, 32 tiles a side: seconds by the policy, the rate of the links, "
+            "and the time between two polls of a rank whose worker is in a kernel. A relay passes "
+            "a segment on when it polls.\n\n" +
+            table(("policy", "links", "polls, us", "star", "trees"), rows))
+    trees = [line["auto"] for line in of(results, "limits", policy="default",
+                                         network="netlab-1gbit")]
+    star = cholesky_line(results, "star", "1x4", 32)
+    if star is None or not trees:
+        return text
+    return text + (
+        f"\nTrees take {number(min(trees))} to {number(max(trees))} s, whatever the time between "
+        "polls is. So relays that poll late do not keep trees from the goal. The goal, 0.80 of the "
+        f"measured star, is {number(0.8 * star['seconds'])} s. Links that take almost no time "
+        f"give {number(at('default', 'hdr', 'auto'))} s. The order of tasks gives more than "
+        f"faster relays: `fa` takes {number(at('fa', 'netlab-1gbit', 'auto'))} s.\n")
+
+
 CLUSTER_TREES = ("star", "binomial", "chain", "auto")
 
 
@@ -315,6 +348,7 @@ PARTS = {"broadcast": ("The broadcast of one datum (Figure 2)", broadcast),
          "real": ("Kernels that compute", real),
          "sends": ("Sends in order", sends),
          "simulated": ("Cholesky, simulated beside measured", simulated),
+         "limits": ("What limits the gain of trees (simulated)", limits),
          "clusters": ("Cholesky on 16, 64 and 100 nodes (Figures 4 and 5, simulated)", clusters)}
 
 
