@@ -77,7 +77,7 @@ void Parking::expect_crowd() noexcept {
   crowded_.store(true, std::memory_order_release);
 }
 
-void Parking::cancel(const int place) noexcept { (void)wake_if_drowsy(word_of(place)); }
+bool Parking::cancel(const int place) noexcept { return wake_if_drowsy(word_of(place)); }
 
 // A waker changes the word, then the count of calls, then calls. A sleeper that has read the count
 // and then found its word unchanged sleeps only while the count stays, or is woken.

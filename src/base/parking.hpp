@@ -37,9 +37,9 @@ class Parking {
   void open(int place);  // one thread at a time; throws std::bad_alloc
 
   // Announces that the thread of `place` is about to sleep. The thread then looks for work, and
-  // calls cancel() or sleep().
+  // calls cancel() or sleep(). cancel() returns false if another thread has woken this one.
   void prepare(int place) noexcept;
-  void cancel(int place) noexcept;
+  bool cancel(int place) noexcept;
   // Returns when woken, or after `timeout_us` (0: no limit); true if woken.
   bool sleep(int place, std::uint64_t timeout_us) noexcept;
 

@@ -53,6 +53,8 @@ class Polled {
   std::atomic<int> idle_calls{0};
   std::atomic<int> hand_overs{0};
   std::atomic<int> longest_row{0};
+  // Sleeps of a thread between two of its polls.
+  std::atomic<int> naps{0};
 
  private:
   int poll() {
@@ -68,11 +70,13 @@ class Polled {
 
   void note_idle_poll() {
     const int thread = gettid();
+    const long sleeps = sleeps_of_thread();
     if (idle_thread_.exchange(thread) != thread) {
       ++hand_overs;
       row_ = 0;
+    } else if (sleeps != sleeps_) {
+      ++naps;
     }
-    const long sleeps = sleeps_of_thread();
     row_ = looks_.exchange(0) == 1 && sleeps == sleeps_ ? row_ + 1 : 0;
     sleeps_ = sleeps;
     if (row_ > longest_row) longest_row.store(row_);
@@ -135,6 +139,22 @@ TEST_P(PollTest, an_idle_worker_sees_a_completion_without_a_pause) {
       return polled.longest_row > 100 || polled.idle_calls > 10'000;
     }));
     EXPECT_GT(polled.longest_row, 100);
+    polled.to_fire.store(&arrived);
+  });
+  arrived.future().get();
+  sender.join();
+}
+
+// Methodology: no clock, so the test sees that there are naps, and not how long they are;
+// silence_test.cpp has their lengths.
+TEST_P(PollTest, when_nothing_comes_the_worker_naps_between_polls) {
+  Polled polled(std::chrono::nanoseconds(100));
+  Promise<void> arrived;
+  std::thread sender([&] {
+    EXPECT_TRUE(comes_true([&] { return waits("main", "future"); }));
+    const int before = polled.naps;
+    EXPECT_TRUE(comes_true([&] { return polled.naps >= before + 10; }));
+    EXPECT_TRUE(!has_others() || comes_true([] { return detail::worker_idles(); }));
     polled.to_fire.store(&arrived);
   });
   arrived.future().get();
@@ -266,6 +286,47 @@ TEST_P(PollTest, a_foreign_thread_that_waits_polls_while_nobody_else_does) {
   polled.outstanding.store(0);
   if (!went_on.load()) yield();
   foreign.join();
+}
+
+// Naps that begin after 0.5 ms, so that many fit in a short test.
+class NapTest : public OnRuntime {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(setenv("IMBREX_NAP_US", "1", 1), 0);
+    OnRuntime::SetUp();
+  }
+  void TearDown() override {
+    OnRuntime::TearDown();
+    ASSERT_EQ(unsetenv("IMBREX_NAP_US"), 0);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, NapTest, testing::ValuesIn(every_setup()), name_of);
+
+// Methodology: a thread of the program gives the runtime something to do at all distances from the
+// begin of a nap: a task, or something outstanding that the next poll completes.
+TEST_P(NapTest, work_for_a_napping_thread_is_found_whenever_it_comes) {
+  Polled polled(std::chrono::nanoseconds(100));
+  Promise<void> over;
+  std::thread giver([&] {
+    std::uint64_t random = 2026;
+    for (int i = 0; i < scaled(50); ++i) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      spin_for(std::chrono::nanoseconds(random >> 44));  // up to 1 ms
+      if (i % 2 == 0) {
+        finish([] { task("short").launch([] {}); });
+      } else {
+        Promise<void> completed;
+        polled.to_fire.store(&completed);
+        detail::wake_poller();
+        completed.future().get();
+      }
+    }
+    // There are naps in this test, too.
+    EXPECT_TRUE(comes_true([&, before = polled.naps.load()] { return polled.naps > before; }));
+    polled.to_fire.store(&over);
+  });
+  over.future().get();
+  giver.join();
 }
 
 }  // namespace

@@ -280,6 +280,7 @@ RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
   poll_gap = ticks_of(10);
   poll_cost_min = ticks_of(0.05);
   spin_ticks = ticks_of(static_cast<double>(options.SPIN_US));
+  naps = {.us = ticks_of(1), .most_us = static_cast<std::uint64_t>(options.NAP_US)};
   patience = ticks_of(2);
   displaced = ticks_of(40);
   brief = ticks_of(0.5);

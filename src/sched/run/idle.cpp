@@ -13,22 +13,36 @@ using trace::Activity;
 
 namespace {
 
-// While something is outstanding, one idle thread at a time polls for all. It holds `watched`.
+// While something is outstanding, one idle thread at a time polls for all. It holds `watched`, but
+// not while it naps.
 class Watch {
  public:
   explicit Watch(Worker& worker) noexcept : worker_(worker) {}
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // True if this thread must poll now.
-  bool hold() noexcept {
+  // True if this thread must poll now. `fresh`: it has just become idle, or was woken; it then also
+  // takes the watch of a thread that naps.
+  bool hold(const bool fresh) noexcept {
     RuntimeState& runtime = *worker_.runtime;
     if (runtime.polling(worker_) == Polling::none) {
       drop();
-    } else if (!held_ && !runtime.watched.load(std::memory_order_relaxed)) {
+    } else if (!held_ && !runtime.watched.load(std::memory_order_relaxed) &&
+               (fresh || !runtime.somebody_naps())) {
       held_ = !runtime.watched.exchange(true, std::memory_order_acquire);
     }
     return held_;
+  }
+
+  // Between the two calls any thread that becomes idle may take the watch, and threads that fall
+  // asleep rely on this one to poll soon. REQUIRES: hold() has returned true.
+  void begin_nap() noexcept {
+    worker_.runtime->napping.fetch_add(1, std::memory_order_relaxed);
+    drop();  // release: a thread that sees `watched` false sees the nap, too
+  }
+  void end_nap() noexcept {
+    static_cast<void>(hold(true));
+    worker_.runtime->napping.fetch_sub(1, std::memory_order_relaxed);
   }
 
   // Call it before the worker turns to a task: a sleeper takes over, unless one has been woken
@@ -69,9 +83,54 @@ void take_breath(const Worker& worker, const int round, const bool polls) noexce
   }
 }
 
+// Polls, and tells `silence` how long the poll took. True if the poll found something.
+bool poll_in_silence(Worker& worker, Silence& silence, const bool after_nap) noexcept {
+  const RuntimeState& runtime = *worker.runtime;
+  const std::uint64_t begin = base::ticks();
+  const bool found = poll(worker, true) > 0;
+  const std::uint64_t end = base::ticks();
+  const std::uint64_t usual = runtime.poll_gap.load(std::memory_order_relaxed) / polls_share;
+  if (found) {
+    silence.end(end);
+  } else {
+    silence.note_poll(end, {.spent = end - begin, .usual = usual, .after_nap = after_nap});
+  }
+  return found;
+}
+
+// As poll_in_silence(), but reads no clock while the silence is short.
+bool poll_for(Worker& worker, Silence& silence, const std::uint64_t now) noexcept {
+  if (silence.is_long(now)) return poll_in_silence(worker, silence, false);
+  const bool found = poll(worker, true) > 0;
+  if (found) silence.end(now);
+  return found;
+}
+
+// Polls once, and sleeps for `us` at most unless the poll finds something or there is a task, which
+// it returns. docs/design/progress.md says why no wake-up is lost.
+Task* nap(Worker& worker, Watch& watch, Silence& silence, const std::uint64_t us) noexcept {
+  RuntimeState& runtime = *worker.runtime;
+  if (worker.queues != nullptr) worker.queues->close();
+  watch.begin_nap();
+  runtime.parking.prepare(worker.id);
+  Task* const task = find_claimed(worker, true);
+  if (task != nullptr || runtime.stopping.load(std::memory_order_acquire) ||
+      others_have_work(worker)) {
+    runtime.parking.cancel(worker.id);
+    silence.end(base::ticks());
+  } else if (poll_in_silence(worker, silence, true)) {
+    // A thread that has woken this one during the poll may have work for another one.
+    if (!runtime.parking.cancel(worker.id)) runtime.parking.wake_one();
+  } else if (runtime.parking.sleep(worker.id, us)) {
+    silence.end(base::ticks());
+  }
+  watch.end_nap();
+  return task;
+}
+
 // Looks for work until there is a task. Null if the runtime stops, or if this worker should sleep:
-// it has spun long enough, and is not the polling one.
-Task* look_out(Worker& worker) noexcept {
+// it has spun long enough, and is not the polling one. `fresh`: see Watch::hold().
+Task* look_out(Worker& worker, const bool fresh) noexcept {
   RuntimeState& runtime = *worker.runtime;
   Watch watch(worker);
   // A polling thread without a processor of its own shall have this one.
@@ -84,11 +143,13 @@ Task* look_out(Worker& worker) noexcept {
                                                       // sooner
   bool kept_one = false;  // the last poll made a task ready, and woke no worker for it
   std::uint64_t last_look = 0;
+  Silence silence(runtime.naps, begin);
+  Task* claimed = nullptr;  // after a nap
   for (int round = 0;; ++round) {
     const std::uint64_t elapsed = base::ticks() - begin;
     const bool eager = elapsed >= runtime.patience ||
                        runtime.oversubscribed.load(std::memory_order_relaxed);
-    if (Task* const task = find_claimed(worker, eager)) {
+    if (Task* const task = claimed != nullptr ? claimed : find_claimed(worker, eager)) {
       if (kept_one && worker.some_ready()) wake_neighbour(worker);  // the worker got another task
       watch.hand_over(sleepers);
       worker.left_idle = begin + elapsed;
@@ -96,7 +157,7 @@ Task* look_out(Worker& worker) noexcept {
     }
     sleepers = runtime.parking.asleep();
     if (seek(worker)) continue;
-    const bool polls = watch.hold();
+    const bool polls = watch.hold(fresh);
     const bool polls_there = !polls && runtime.watched.load(std::memory_order_relaxed);
     const bool tired = elapsed > spin_ticks || (worker.joined && runtime.crowded()) ||
                        (polls_there && runtime.oversubscribed.load(std::memory_order_relaxed)) ||
@@ -109,9 +170,15 @@ Task* look_out(Worker& worker) noexcept {
     if (polls) {
       runtime.last_poll.store(begin + elapsed, std::memory_order_relaxed);
       worker.keeps = alone && worker.back_at_once ? UINT32_MAX : 1;
-      const bool found = poll(worker, true) > 0;
+      const std::uint64_t nap_us = silence.nap_us(begin + elapsed);
+      bool goes_on = true;
+      if (nap_us != 0) {
+        claimed = nap(worker, watch, silence, nap_us);
+      } else {
+        goes_on = poll_for(worker, silence, begin + elapsed);
+      }
       kept_one = std::exchange(worker.keeps, 0) == 0;
-      if (found) continue;
+      if (goes_on) continue;
     }
     if (tired) {
       sched_yield();
@@ -121,14 +188,15 @@ Task* look_out(Worker& worker) noexcept {
   }
 }
 
-Task* sleep(Worker& worker) noexcept {
+// `woken` is set to true if another thread has ended the sleep.
+Task* sleep(Worker& worker, bool& woken) noexcept {
   RuntimeState& runtime = *worker.runtime;
   constexpr std::uint64_t look_us = 200'000;  // how often worker 0 looks for a stall
   if (worker.queues != nullptr) worker.queues->close();
   runtime.parking.prepare(worker.id);
   Task* const task = find_claimed(worker, true);
   if (task != nullptr || runtime.stopping.load(std::memory_order_acquire) ||
-      (!runtime.watched.load(std::memory_order_acquire) &&
+      (!runtime.watched.load(std::memory_order_acquire) && !runtime.somebody_naps() &&
        runtime.polling(worker) != Polling::none) ||
       others_have_work(worker)) {
     runtime.parking.cancel(worker.id);
@@ -136,7 +204,7 @@ Task* sleep(Worker& worker) noexcept {
   }
   runtime.above.before_sleep(runtime);
   worker.parked.store(true, std::memory_order_release);
-  const bool woken = runtime.parking.sleep(worker.id, worker.id == 0 ? look_us : 0);
+  woken = runtime.parking.sleep(worker.id, worker.id == 0 ? look_us : 0);
   worker.parked.store(false, std::memory_order_relaxed);
   if (!woken && worker.id == 0) runtime.above.nothing_to_do(runtime);
   return nullptr;
@@ -148,9 +216,10 @@ Task* idle(Worker& worker) noexcept {
   RuntimeState& runtime = *worker.runtime;
   worker.recorder.enter(Activity::idle);
   Task* task = nullptr;
+  bool fresh = true;
   while (task == nullptr && !runtime.stopping.load(std::memory_order_acquire)) {
-    task = look_out(worker);
-    if (task == nullptr) task = sleep(worker);
+    task = look_out(worker, fresh);
+    if (task == nullptr) task = sleep(worker, fresh);
   }
   worker.recorder.enter(Activity::overhead);
   return task;
@@ -158,8 +227,19 @@ Task* idle(Worker& worker) noexcept {
 
 namespace {
 
+// Polls once, and waits for the bell for `us` at most unless the poll finds something. True if the
+// bell was rung.
+bool nap_at_bell(Worker& worker, Watch& watch, Silence& silence, const std::uint64_t us) noexcept {
+  watch.begin_nap();
+  base::heavy_fence();  // as in Parking::prepare()
+  const bool rung = !poll_in_silence(worker, silence, true) && worker.bell.wait(us);
+  watch.end_nap();
+  return rung || worker.bell.was_rung();
+}
+
 // True once the bell has been rung; false when another thread polls, or nothing needs a poll.
-bool poll_for_all(Worker& worker) noexcept {
+// `fresh`: see Watch::hold().
+bool poll_for_all(Worker& worker, const bool fresh) noexcept {
   RuntimeState& runtime = *worker.runtime;
   Watch watch(worker);
   // Completions may run destructors of the program, which belong to no task.
@@ -167,11 +247,16 @@ bool poll_for_all(Worker& worker) noexcept {
   const std::uint64_t begin = base::ticks();
   bool rung = false;
   int sleepers = 0;
-  while (!rung && !runtime.stopping.load(std::memory_order_relaxed) && watch.hold()) {
+  Silence silence(runtime.naps, begin);
+  while (!rung && !runtime.stopping.load(std::memory_order_relaxed) && watch.hold(fresh)) {
     const std::uint64_t now = base::ticks();
     runtime.last_poll.store(now, std::memory_order_relaxed);
     sleepers = runtime.parking.asleep();
-    const bool found = poll(worker, true) > 0;
+    if (const std::uint64_t us = silence.nap_us(now); us != 0) {
+      rung = nap_at_bell(worker, watch, silence, us);
+      continue;
+    }
+    const bool found = poll_for(worker, silence, now);
     rung = worker.bell.was_rung();
     if (!rung && !found && now - begin > runtime.spin_ticks) sched_yield();
   }
@@ -185,8 +270,9 @@ bool poll_for_all(Worker& worker) noexcept {
 void poll_until_rung(Worker& worker) noexcept {
   constexpr std::uint64_t look_us = 1000;  // the polling thread may turn to a long task
   const RuntimeState& runtime = *worker.runtime;
+  bool fresh = true;
   for (bool rung = worker.bell.was_rung(); !rung;) {
-    if (poll_for_all(worker)) return;
+    if (poll_for_all(worker, std::exchange(fresh, false))) return;
     const bool looks = !runtime.stopping.load(std::memory_order_relaxed) &&
                        runtime.polling(worker) != Polling::none;
     worker.parked.store(true, std::memory_order_release);

@@ -42,10 +42,9 @@ class InPoller {
 // rises slowly, so that it follows the number of outstanding operations. Racing workers may undo
 // each other's step; the next one makes it again.
 void judge_poll(RuntimeState& runtime, const std::uint64_t spent) noexcept {
-  constexpr std::uint64_t share = 50;
-  const std::uint64_t cost = runtime.poll_gap.load(std::memory_order_relaxed) / share;
+  const std::uint64_t cost = runtime.poll_gap.load(std::memory_order_relaxed) / polls_share;
   const std::uint64_t now = std::max(std::min(spent, cost + cost / 16 + 1), runtime.poll_cost_min);
-  if (now != cost) runtime.poll_gap.store(now * share, std::memory_order_relaxed);
+  if (now != cost) runtime.poll_gap.store(now * polls_share, std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -11,6 +11,8 @@ namespace imbrex::sched {
 // The caller updates RuntimeState::last_poll. `often`: the cost is measured only now and then,
 // since two reads of the clock cost as much as a short poll.
 constexpr int nothing_to_poll = -1;
+// Busy workers spend a 50th of their time on polls; RuntimeState::poll_gap is so many polls long.
+constexpr std::uint64_t polls_share = 50;
 int poll(Worker& worker, bool often) noexcept;
 
 // Calls the seek functions, which bring work from other ranks, for a worker that has found nothing

@@ -26,6 +26,7 @@
 #include "imbrex/runtime.hpp"
 #include "sched/run/current.hpp"
 #include "sched/run/group.hpp"
+#include "sched/run/silence.hpp"
 #include "sched/run/worker.hpp"
 #include "task/lineage.hpp"
 #include "trace/trace.hpp"
@@ -153,12 +154,14 @@ struct RuntimeState {
                                                 // writes
   std::uint64_t poll_cost_min = 0;              // ticks; a shorter cost is not believed
   std::uint64_t spin_ticks = 0;                 // time that an idle worker spins
+  NapLimits naps;                               // of idle threads that poll
   std::uint64_t patience = 0;                   // ticks before it steals what is alone
   std::uint64_t displaced = 0;                  // ticks between two reads of the clock that show
                                                 // that the thread did not run
   std::atomic<std::uint64_t> spin_again_at{0};  // ticks; for threads of the program; any of them
   std::uint64_t brief = 0;                      // ticks that a theft costs its owner at least
   std::atomic<bool> watched{false};             // an idle worker polls and holds this
+  std::atomic<int> napping{0};                  // idle threads between two polls; each polls soon
   std::atomic<bool> in_place{true};             // tasks may poll in place: no poller forbids it
   std::atomic<bool> stopping{false};
   // The number of tasks within go_on_asking(): suspended there, or about to be; for watching
@@ -205,6 +208,11 @@ struct RuntimeState {
   void note_polls_apart(const std::uint64_t ticks) noexcept {
     const std::uint64_t before = polls_apart.load(std::memory_order_relaxed);
     polls_apart.store(std::max(ticks, before - before / 8), std::memory_order_relaxed);
+  }
+  // True if a thread polls soon although none holds `watched`. Acquire: the caller has read
+  // `watched` before.
+  [[nodiscard]] bool somebody_naps() const noexcept {
+    return napping.load(std::memory_order_acquire) != 0;
   }
   // Wakes the polling threads of plug-ins; returns the result of polling().
   Polling ring(Worker& reader) const noexcept;
