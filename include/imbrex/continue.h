@@ -79,6 +79,11 @@ int imbrex_mprobe_to(imbrex_queue* queue, int source, int message_tag, MPI_Comm 
    not wait and does not call MPI. May return 0 although `fd` was readable. */
 int imbrex_queue_take(imbrex_queue* queue, int n, imbrex_completion out[]);
 
+/* As imbrex_queue_take(), but while the queue is empty it asks MPI for completions, for `us`
+   microseconds at most. Meanwhile completions do not make `fd` readable, so an event loop that
+   expects more completions soon saves a turn for each. Within a continuation it does not ask. */
+int imbrex_queue_poll(imbrex_queue* queue, int us, int n, imbrex_completion out[]);
+
 /* Asks MPI to cancel the open requests and probes with this tag. Each completion arrives in any
    case; MPI_Test_cancelled of its status tells whether its operation was cancelled. Too late is no
    error. Takes time in proportion to the number of open operations. Returns MPI_ERR_OTHER outside

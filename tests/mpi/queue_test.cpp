@@ -63,6 +63,29 @@ TEST(Queue, a_completion_has_tag_code_and_status_and_makes_the_descriptor_readab
   MPI_Barrier(ring.comm);
 }
 
+// Methodology: no thread makes progress but the one that polls the queue.
+TEST(Queue, a_poll_of_the_queue_finds_completions_and_does_not_leave_the_descriptor_readable) {
+  const Ring ring;
+  const Queue queue;
+  imbrex_completion done = {};
+  EXPECT_EQ(imbrex_queue_poll(queue.queue, 100, 1, &done), 0);
+  EXPECT_EQ(imbrex_queue_poll(queue.queue, 100, 0, &done), 0);
+  EXPECT_EQ(imbrex_queue_poll(nullptr, 100, 1, &done), 0);
+  for (int round = 0; round < 100; ++round) {
+    int value = -1;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Irecv(&value, 1, MPI_INT, ring.previous(), 3, ring.comm, &request);
+    ASSERT_EQ(imbrex_continue_to(queue.queue, &request, 1), MPI_SUCCESS);
+    send_now(round, ring.next(), 3, ring.comm);
+    while (imbrex_queue_poll(queue.queue, 1000, 1, &done) == 0) {
+    }
+    ASSERT_EQ(value, round);
+    ASSERT_EQ(imbrex_queue_take(queue.queue, 1, &done), 0);
+    ASSERT_FALSE(queue.readable());
+  }
+  MPI_Barrier(ring.comm);
+}
+
 TEST(Queue, each_of_many_requests_arrives_once_and_matched_messages_in_their_order) {
   const Ring ring;
   const Queue queue;

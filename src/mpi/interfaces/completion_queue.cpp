@@ -9,9 +9,11 @@
 #include <system_error>
 #include <utility>
 
+#include "base/arch.hpp"
 #include "imbrex/continue.h"
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/abi/switches.hpp"
+#include "mpi/engine/engine.hpp"
 #include "mpi/engine/handlers.hpp"
 #include "mpi/engine/lifetime.hpp"
 #include "mpi/engine/mpi_errors.hpp"
@@ -140,6 +142,18 @@ int take(imbrex_queue& queue, const int most, imbrex_completion out[]) noexcept 
   return count;
 }
 
+int poll(imbrex_queue& queue, const int us, const int most, imbrex_completion out[]) noexcept {
+  const ReadableQueue::Attention attention(queue.done);
+  const std::uint64_t begin = base::monotonic_ns();
+  const std::uint64_t most_ns = us > 0 ? std::uint64_t{1000} * static_cast<unsigned>(us) : 0;
+  for (;;) {
+    const int count = take(queue, most, out);
+    if (count != 0 || most <= 0 || in_handler() || !in_service()) return count;
+    if (base::monotonic_ns() - begin >= most_ns) return 0;
+    (void)engine().poll();
+  }
+}
+
 int refuse(const int code, const char* text) {
   say(text);
   return code;
@@ -210,6 +224,12 @@ extern "C" [[gnu::visibility("default")]] int imbrex_mprobe_to(imbrex_queue* que
 extern "C" [[gnu::visibility("default")]] int imbrex_queue_take(imbrex_queue* queue, const int n,
                                                                 imbrex_completion out[]) {
   return queue == nullptr ? 0 : imbrex::mpi::take(*queue, n, out);
+}
+
+extern "C" [[gnu::visibility("default")]] int imbrex_queue_poll(imbrex_queue* queue, const int us,
+                                                                const int n,
+                                                                imbrex_completion out[]) {
+  return queue == nullptr ? 0 : imbrex::mpi::poll(*queue, us, n, out);
 }
 
 extern "C" [[gnu::visibility("default")]] int imbrex_queue_cancel(imbrex_queue* queue,

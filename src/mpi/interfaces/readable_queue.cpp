@@ -60,13 +60,16 @@ void ReadableQueue::collect() noexcept {
 }
 
 // The counter of an eventfd has 64 bits, so a write cannot fail for want of room.
-void ReadableQueue::ring() const noexcept {
+void ReadableQueue::ring() noexcept {
   constexpr std::uint64_t one = 1;
   while (::write(descriptor_, &one, sizeof one) < 0 && errno == EINTR) {
   }
+  rung_.store(true, std::memory_order_release);
 }
 
-void ReadableQueue::silence() const noexcept {
+void ReadableQueue::silence() noexcept {
+  if (!rung_.load(std::memory_order_relaxed)) return;
+  rung_.store(false, std::memory_order_relaxed);
   std::uint64_t count = 0;
   while (::read(descriptor_, &count, sizeof count) < 0 && errno == EINTR) {
   }

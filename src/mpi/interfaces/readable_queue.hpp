@@ -8,7 +8,13 @@
 // an earlier producer finds an empty stack and rings after the silence. An item that a consumer
 // has found and not handed out keeps the descriptor readable: the consumer rings again before it
 // leaves. A ring that comes after its items have been taken is possible: then one take() returns
-// nothing and silences the descriptor.
+// nothing and silences the descriptor. A ring first changes the descriptor, then `rung_`, and
+// silence() does nothing while `rung_` is false. So a later take() undoes each change.
+//
+// While a consumer attends to the queue, which it looks at again and again, no producer rings. A
+// producer pushes, then reads `attending_`; a consumer leaves `attending_`, then looks for items,
+// and rings if there are any. All four are sequentially consistent, so either the producer sees
+// that nobody attends, or the consumer sees the item.
 //
 // Order: a producer's push takes effect at its compare-exchange. Each emptying of the stack
 // reverses it, and every later item is pushed later, so items leave in the order of those
@@ -30,7 +36,8 @@ struct Readable {
 
 // Thread safety: push() and take() by any thread, at the same time.
 // Invariants: (1) the items on `arrived_` are younger than all items between `first_` and `last_`;
-// (2) if there is an item and no push() or take() is under way, the descriptor is readable.
+// (2) if there is an item, no push() or take() is under way, and nobody attends, the descriptor is
+// readable.
 class ReadableQueue {
  public:
   ReadableQueue();  // throws std::system_error where the system gives no descriptor
@@ -43,22 +50,42 @@ class ReadableQueue {
   void push(Readable& item) noexcept {
     Readable* before = arrived_.load(std::memory_order_relaxed);
     do {
-      item.next = before;  // release: the item's content; pairs with collect()
-    } while (!arrived_.compare_exchange_weak(before, &item, std::memory_order_release,
+      item.next = before;  // the item's content, too, is visible to collect()
+    } while (!arrived_.compare_exchange_weak(before, &item, std::memory_order_seq_cst,
                                              std::memory_order_relaxed));
-    if (before == nullptr) ring();
+    if (before == nullptr && attending_.load(std::memory_order_seq_cst) == 0) ring();
   }
 
   // Removes up to `most` items, the oldest first. Returns a chain by `next`; null: none is there.
   [[nodiscard]] Readable* take(int most) noexcept;
 
+  // While it lives, its thread calls take() again and again, and pushes do not make the descriptor
+  // readable.
+  class Attention {
+   public:
+    explicit Attention(ReadableQueue& queue) noexcept : queue_(queue) {
+      queue_.attending_.fetch_add(1, std::memory_order_seq_cst);
+    }
+    ~Attention() {
+      queue_.attending_.fetch_sub(1, std::memory_order_seq_cst);
+      if (queue_.arrived_.load(std::memory_order_seq_cst) != nullptr) queue_.ring();
+    }
+    Attention(const Attention&) = delete;
+    Attention& operator=(const Attention&) = delete;
+
+   private:
+    ReadableQueue& queue_;
+  };
+
  private:
   void collect() noexcept IMBREX_REQUIRES(lock_);
-  void ring() const noexcept;
-  void silence() const noexcept;
+  void ring() noexcept;
+  void silence() noexcept;
 
   const int descriptor_;
   std::atomic<Readable*> arrived_{nullptr};  // any thread pushes; a consumer empties it; see (1)
+  std::atomic<int> attending_{0};            // number of Attention objects; any thread
+  std::atomic<bool> rung_{false};            // any thread; release: after the descriptor's change
   base::SpinLock lock_;                      // of consumers
   Readable* first_ IMBREX_GUARDED_BY(lock_) = nullptr;
   Readable* last_ IMBREX_GUARDED_BY(lock_) = nullptr;  // valid while `first_` is not null

@@ -93,6 +93,48 @@ TEST(ReadableQueue, no_item_is_lost_and_each_producers_order_is_kept_for_any_num
   }
 }
 
+TEST(ReadableQueue, is_silent_while_a_consumer_attends_and_readable_afterwards) {
+  ReadableQueue queue;
+  std::vector<Item> items(3);
+  {
+    const ReadableQueue::Attention attention(queue);
+    queue.push(items[0]);
+    EXPECT_FALSE(readable(queue, 0));
+    EXPECT_EQ(queue.take(1), items.data());
+    queue.push(items[1]);
+    queue.push(items[2]);
+  }
+  EXPECT_TRUE(readable(queue, 0));
+  EXPECT_EQ(queue.take(2), &items[1]);
+  EXPECT_FALSE(readable(queue, 0));
+}
+
+// Methodology: the consumer attends for a few takes, leaves, and waits for the descriptor. An item
+// that was pushed at the moment of its leaving, without a ring, would end the wait below.
+TEST(ReadableQueue, no_item_is_lost_when_a_consumer_stops_attending) {
+  constexpr int each = 50'000;
+  constexpr int producers = 2;
+  constexpr int lost_ms = 20'000;
+  ReadableQueue queue;
+  std::vector<std::vector<Item>> items(producers, std::vector<Item>(each));
+  std::vector<std::thread> threads;
+  for (std::vector<Item>& mine : items) {
+    threads.emplace_back([&queue, &mine] {
+      for (Item& item : mine) queue.push(item);
+    });
+  }
+  for (int left = producers * each; left != 0;) {
+    ASSERT_TRUE(readable(queue, lost_ms)) << left << " are left";
+    const ReadableQueue::Attention attention(queue);
+    for (int looks = 0; looks < 3; ++looks) {
+      for (const Readable* item = queue.take(7); item != nullptr; item = item->next) --left;
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(queue.take(1), nullptr);
+  EXPECT_FALSE(readable(queue, 0));
+}
+
 TEST(ReadableQueue, several_consumers_share_the_items) {
   constexpr int each = 10'000;
   constexpr int pairs = 4;
