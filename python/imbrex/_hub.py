@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import ctypes
 import os
 import struct
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import Any
 
 from mpi4py import MPI
@@ -24,6 +26,9 @@ _HANDLE_BYTES: int = MPI._sizeof(MPI.Request)
 _STATUS_BYTES: int = MPI._sizeof(MPI.Status)
 _Handle: Any = ctypes.c_void_p if _HANDLE_BYTES == 8 else ctypes.c_int
 _BATCH = 256
+_ROUNDS = 16  # takes of one entry: then other callbacks of the loop have their turn
+_LINGER_US = 10  # how long an entry waits for the next completion under traffic
+_TRAFFIC_S = 0.0002  # between two entries, at most
 _forked = False
 _counts = {"entries": 0, "completions": 0}
 
@@ -52,47 +57,103 @@ assert _LAYOUT.size == ctypes.sizeof(_Completion)
 
 
 class Entry:
-    """One operation that is under way. `keep` holds its buffers until it is complete."""
+    """One operation that is under way. `keep` holds its buffers until it is complete.
 
-    __slots__ = ("tag", "done", "error", "keep", "wake", "future", "orphan", "_raw_status",
-                 "_status", "_raw_message", "_message")
+    An entry is awaitable under asyncio and uvloop, by one task at a time, and behaves as a future
+    towards that task. One difference: a task that awaits it goes on within the callback that has
+    found the completion, not in the next turn of the loop.
+    """
 
-    def __init__(self, tag: int, keep: object) -> None:
+    # Most entries keep these values, and need not set them.
+    done = False
+    error: BaseException | None = None
+    # How the coroutine that waits goes on: a step of a task of asyncio, or a function.
+    _step: Callable[[Entry], object] | None = None
+    wake: Callable[[], None] | None = None
+    # Called with a late message of a probe that nobody waits for any more.
+    orphan: Callable[[Entry], None] | None = None
+    _cancelled: asyncio.CancelledError | None = None
+    _asyncio_future_blocking = False
+    _status: MPI.Status | None = None
+    _message: MPI.Message | None = None
+    _context: contextvars.Context
+    _raw_status: bytes
+    _raw_message: int
+
+    def __init__(self, tag: int, keep: object, loop: asyncio.AbstractEventLoop | None) -> None:
         self.tag = tag
-        self.done = False
-        self.error: BaseException | None = None
         self.keep = keep
-        # Who waits: a future of asyncio, or a function.
-        self.future: asyncio.Future[None] | None = None
-        self.wake: Callable[[], None] | None = None
-        # Called with a late message of a probe that nobody waits for any more.
-        self.orphan: Callable[[Entry], None] | None = None
-        self._status: MPI.Status | None = None
-        self._message: MPI.Message | None = None
+        self._loop = loop
+
+    # ---- as asyncio's tasks use a future -----------------------------------------------------
+
+    def __await__(self) -> Generator[Entry, None, None]:
+        if not self.done:
+            self._asyncio_future_blocking = True
+            yield self
+
+    def get_loop(self) -> asyncio.AbstractEventLoop | None:
+        return self._loop
+
+    def add_done_callback(self, step: Callable[[Entry], object], *,
+                          context: contextvars.Context) -> None:
+        self._step = step
+        self._context = context
+
+    def cancel(self, msg: object = None) -> bool:
+        """The waiting task is cancelled, the operation is not. False: it is complete."""
+        if self.done or self._step is None:
+            return False
+        self._cancelled = asyncio.CancelledError() if msg is None else asyncio.CancelledError(msg)
+        self._step_soon()
+        return True
+
+    def result(self) -> None:
+        if self._cancelled is not None:
+            error, self._cancelled = self._cancelled, None
+            raise error
+
+    def _step_soon(self) -> None:
+        step, self._step = self._step, None
+        assert self._loop is not None and step is not None
+        self._loop.call_soon(step, self, context=self._context)
+
+    # ---- completion --------------------------------------------------------------------------
 
     def complete(self) -> None:
+        """Who waits goes on, at the latest in the next turn of the loop."""
         self.done = True
         self.keep = None
-        if self.future is not None:
-            if not self.future.done():
-                self.future.set_result(None)
+        if self._step is not None:
+            self._step_soon()
         elif self.wake is not None:
             wake, self.wake = self.wake, None
             wake()
         elif self.orphan is not None:
             self.orphan(self)
 
-    def arrive(self, code: int, status: bytes, message: int) -> None:
-        """The operation is complete, as the queue says."""
+    def step(self) -> None:
+        """The waiting task goes on now. REQUIRES: complete; no task runs."""
+        step, self._step = self._step, None
+        if step is not None:
+            self._context.run(step, self)
+
+    def arrive(self, code: int, status: bytes, message: int) -> bool:
+        """The operation is complete, as the queue says. True if a task is to go on by step()."""
         self._raw_status = status
         self._raw_message = message
         if code != 0:
             self.error = MPI.Exception(code)
-        self.complete()
+        if self._step is None:
+            self.complete()
+            return False
+        self.done = True
+        self.keep = None
+        return True
 
     def leave_to(self, orphan: Callable[[Entry], None]) -> None:
         """Nobody waits any more; a late message goes to `orphan`."""
-        self.future = self.wake = None
+        self._step = self.wake = None
         self.orphan = orphan
 
     def hold(self, status: MPI.Status, message: MPI.Message) -> None:
@@ -115,7 +176,7 @@ class Entry:
             _Handle.from_address(MPI._addressof(self._message)).value = self._raw_message
         return self._message
 
-    def result(self) -> MPI.Status:
+    def outcome(self) -> MPI.Status:
         if self.error is not None:
             raise self.error
         return self.status
@@ -132,14 +193,14 @@ class _Asyncio:
         self.loop = asyncio.get_running_loop()
         self.loop.add_reader(descriptor, drain)
 
-    def wait(self, entry: Entry) -> Awaitable[None]:
-        entry.future = self.loop.create_future()
-        return entry.future
+    @staticmethod
+    def wait(entry: Entry) -> Awaitable[None]:
+        return entry
 
     async def wait_to_the_end(self, entry: Entry) -> None:
         while not entry.done:
             with contextlib.suppress(asyncio.CancelledError):
-                await self.wait(entry)
+                await entry
 
     def soon(self, function: Callable[[], None]) -> None:
         self.loop.call_soon_threadsafe(function)
@@ -150,6 +211,8 @@ class _Asyncio:
 
 class _Trio:
     """How coroutines of trio wait. A system task watches the descriptor."""
+
+    loop = None
 
     def __init__(self, drain: Callable[[], None], descriptor: int) -> None:
         import trio
@@ -197,16 +260,19 @@ class Hub:
 
     def __init__(self, backend: type[_Asyncio] | type[_Trio]) -> None:
         self._library = _library.load()
-        self._queue = ctypes.c_void_p()
+        queue = ctypes.c_void_p()
         descriptor = ctypes.c_int()
-        if self._library.open(ctypes.byref(self._queue), ctypes.byref(descriptor)) != 0:
+        if self._library.open(ctypes.byref(queue), ctypes.byref(descriptor)) != 0:
             raise OSError("imbrex: no completion queue; standard error says why")
+        self._queue = queue.value
         self._entries: dict[int, Entry] = {}
         self._next = 0
         self._closed = False  # the queue is gone
+        self._entered = 0.0  # the end of the last entry
         self._batch = bytearray(_BATCH * _LAYOUT.size)
         self._batch_address = ctypes.addressof(ctypes.c_char.from_buffer(self._batch))
         self._backend = backend(self._on_readable, descriptor.value)
+        self.loop = self._backend.loop
         self.has_ended = self._backend.has_ended
         self.wait_for = self._backend.wait  # until the operation is complete
         # imbrex holds messages that MPI's own receives would overtake.
@@ -215,9 +281,8 @@ class Hub:
     # ---- begin -------------------------------------------------------------------------------
 
     def _begin(self, keep: object) -> Entry:
-        self._next += 1
-        entry = Entry(self._next, keep)
-        self._entries[entry.tag] = entry
+        self._next = tag = self._next + 1
+        self._entries[tag] = entry = Entry(tag, keep, self.loop)
         return entry
 
     def _begun(self, entry: Entry, code: int) -> Entry:
@@ -253,13 +318,15 @@ class Hub:
     async def wait(self, entry: Entry) -> MPI.Status:
         """Waits for an operation that goes on if the waiting coroutine is cancelled."""
         if not entry.done:
-            await self._backend.wait(entry)
-        return entry.result()
+            await self.wait_for(entry)
+        return entry.outcome()
 
     async def wait_or_take_back(self, entry: Entry) -> MPI.Status:
         """The same; if the coroutine is cancelled, so is the operation, unless it is complete."""
         try:
-            return await self.wait(entry)
+            if not entry.done:
+                await self.wait_for(entry)
+            return entry.outcome()
         except BaseException as error:
             if entry.error is error:
                 raise
@@ -274,29 +341,66 @@ class Hub:
     async def wait_to_the_end(self, entry: Entry) -> MPI.Status:
         """Waits also if the coroutine is cancelled meanwhile: the operation is about to end."""
         await self._backend.wait_to_the_end(entry)
-        return entry.result()
+        return entry.outcome()
 
     # ---- complete ----------------------------------------------------------------------------
 
     def _on_readable(self) -> None:
-        _counts["entries"] += 1
-        self.drain()
+        """The loop has found the descriptor readable: no task runs.
 
-    def _take(self) -> Iterator[tuple[int, int, bytes, int]]:
+        Tasks that go on here begin operations, which often complete soon. Where the last entry was
+        not long ago, this entry therefore waits a little for the next completion, which costs less
+        than a turn of the loop.
+        """
+        _counts["entries"] += 1
+        if self.loop is None:  # the tasks of trio go on in its next turn
+            self.drain()
+            return
+        now = time.perf_counter()
+        linger_us = _LINGER_US if now - self._entered < _TRAFFIC_S else 0
+        for _ in range(_ROUNDS):
+            if not self._arrive(linger_us):
+                break
+        self._entered = time.perf_counter()
+
+    def _arrive(self, linger_us: int) -> bool:
+        """Takes what arrives, and lets the tasks that wait for it go on. False: nothing arrived."""
+        before = _counts["completions"]
+        waiting = self._complete(linger_us)
+        waiting.reverse()
+        try:
+            while waiting:
+                waiting.pop().step()
+        finally:  # KeyboardInterrupt, in a task, ends the loop
+            for entry in reversed(waiting):
+                entry.complete()
+        return _counts["completions"] != before
+
+    def _complete(self, linger_us: int = 0) -> list[Entry]:
+        """Completes what arrives. Returns the entries whose tasks go on by step()."""
+        waiting = []
+        for tag, code, status, message in self._take(linger_us):
+            entry = self._entries.pop(tag, None)
+            if entry is not None and entry.arrive(code, status, message):
+                waiting.append(entry)
+        return waiting
+
+    def _take(self, linger_us: int = 0) -> Iterator[tuple[int, int, bytes, int]]:
         count: int = _BATCH
-        while count == _BATCH:
-            count = self._library.take(self._queue, _BATCH, self._batch_address)
+        while count == _BATCH and not _forked and not self._closed:
+            if linger_us != 0:
+                count = self._library.poll(self._queue, linger_us, _BATCH, self._batch_address)
+            else:
+                count = self._library.take(self._queue, _BATCH, self._batch_address)
+            if count == 0:
+                return
             _counts["completions"] += count
             yield from _LAYOUT.iter_unpack(self._batch[:count * _LAYOUT.size])
 
     def drain(self) -> None:
-        """Takes what has arrived."""
-        if _forked or self._closed:
-            return
-        for tag, code, status, message in self._take():
-            entry = self._entries.pop(tag, None)
-            if entry is not None:
-                entry.arrive(code, status, message)
+        """Takes what has arrived; tasks that wait for it go on in the next turn of the loop."""
+        for entry in self._complete():
+            entry.complete()
 
     def fail_all(self) -> None:
         """MPI ends: whoever waits gets an exception. Any thread."""

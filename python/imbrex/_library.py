@@ -28,20 +28,22 @@ class Library:
         self.open.argtypes = [ctypes.POINTER(pointer), ctypes.POINTER(number)]
         self.continue_to = handle.imbrex_continue_to
         self.continue_to.argtypes = [pointer, pointer, tag]
-        self.take = handle.imbrex_queue_take
-        self.take.argtypes = [pointer, number, pointer]
+        # Calls no MPI and waits for nothing, so it keeps the lock of the interpreter.
+        short = ctypes.PYFUNCTYPE(number, pointer, number, pointer)
+        self.take = short(("imbrex_queue_take", handle))
+        self.poll = handle.imbrex_queue_poll
+        self.poll.argtypes = [pointer, number, number, pointer]
         self.cancel = handle.imbrex_queue_cancel
         self.cancel.argtypes = [pointer, tag]
         self.close = handle.imbrex_queue_close
         self.close.argtypes = [pointer]
-        self.progress = handle.imbrex_progress
         self._mprobe = handle.imbrex_mprobe_to
 
-    def mprobe_to(self, queue: ctypes.c_void_p, source: int, message_tag: int,
+    def mprobe_to(self, queue: int | None, source: int, message_tag: int,
                   comm: "ctypes._SimpleCData[int]", tag: int) -> int:
         """imbrex_mprobe_to; `comm` is the handle, as wide as the MPI has it."""
-        code: int = self._mprobe(queue, ctypes.c_int(source), ctypes.c_int(message_tag), comm,
-                                 ctypes.c_uint64(tag))
+        code: int = self._mprobe(ctypes.c_void_p(queue), ctypes.c_int(source),
+                                 ctypes.c_int(message_tag), comm, ctypes.c_uint64(tag))
         return code
 
 

@@ -66,7 +66,7 @@ class _Turns:
     async def enter(self, stays: bool) -> None:
         if self._busy or self._waiting:
             hub = _hub.current()
-            entry = _hub.Entry(0, None)
+            entry = _hub.Entry(0, None, hub.loop)
             self._waiting.append((hub, entry))
             try:
                 await hub.wait_for(entry)
@@ -126,10 +126,10 @@ class Comm:
             found = self._take_late(wanted)
             if found is None:
                 found = await self._wait_for_message(wanted)
-            if not found.result().Is_cancelled():
+            if not found.outcome().Is_cancelled():
                 break
             # Taken back by _keep_late: an older message is there.
-        return found.message, found.result()
+        return found.message, found.outcome()
 
     async def _wait_for_message(self, wanted: tuple[int, int]) -> _hub.Entry:
         hub = _hub.current()
@@ -149,7 +149,7 @@ class Comm:
                     hub.cancel(entry)
                 raise
             del self._pending[entry]
-        entry.result()
+        entry.outcome()
         older = self._take_late(wanted)
         if older is None:
             return entry
@@ -158,7 +158,7 @@ class Comm:
 
     def _take_late(self, wanted: tuple[int, int]) -> _hub.Entry | None:
         for late in self._late:
-            if _serves(wanted, late.result()):
+            if _serves(wanted, late.outcome()):
                 self._late.remove(late)
                 return late
         return None
@@ -189,7 +189,7 @@ class Comm:
             raise
 
     def _put_back(self, status: MPI.Status, message: MPI.Message) -> None:
-        entry = _hub.Entry(0, None)
+        entry = _hub.Entry(0, None, None)
         entry.hold(status, message)
         self._late.appendleft(entry)
 

@@ -7,6 +7,7 @@ before it, and MPI is initialised by the program; `funneled`: with a thread leve
 """
 import array
 import asyncio
+import contextvars
 import gc
 import os
 import signal
@@ -283,6 +284,48 @@ async def bad_input_is_an_exception(comm):
             pass
 
 
+async def a_task_keeps_its_context_and_its_cancel_message(comm):
+    name = contextvars.ContextVar("name", default="")
+
+    async def receive(tag):
+        name.set(f"of {tag}")
+        got = await comm.recv(peer, tag)
+        return got, name.get(), asyncio.current_task().get_name()
+
+    tasks = [asyncio.create_task(receive(i), name=f"task {i}") for i in range(20)]
+    await asyncio.sleep(0)
+    await asyncio.gather(*[comm.send(i, peer, i) for i in range(20)])
+    assert await asyncio.gather(*tasks) == [(i, f"of {i}", f"task {i}") for i in range(20)]
+    assert name.get() == ""
+    task = asyncio.create_task(receive(20))
+    await asyncio.sleep(0.001)
+    task.cancel("no longer needed")
+    error = await fails(asyncio.CancelledError, task, "no longer needed")
+    assert error.args == ("no longer needed",)
+
+
+async def other_callbacks_of_the_loop_have_their_turn(comm):
+    turns = 0
+    over = False
+
+    async def count_turns():
+        nonlocal turns
+        while not over:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def exchange(tag):
+        for i in range(100):
+            await asyncio.gather(comm.send(i, peer, tag), comm.recv(peer, tag))
+
+    counting = asyncio.ensure_future(count_turns())
+    await asyncio.gather(*[exchange(i) for i in range(8)])
+    over = True
+    await counting
+    # At most 8 completions come at once, and an entry takes 16 times at most.
+    assert turns >= 5, turns
+
+
 async def many_completions_cost_one_entry(comm):
     count = 2000
     before = aio.counts()
@@ -306,7 +349,8 @@ CASES = [objects_arrive_by_tag, long_objects_arrive, mpi4py_understands_what_is_
          wrong_buffers_are_exceptions_and_leave_the_message,
          a_late_message_goes_to_the_receive_that_waits_and_order_is_kept,
          a_cancelled_request_is_taken_back, messages_are_iterated, probe_leaves_the_message,
-         bad_input_is_an_exception, many_completions_cost_one_entry]
+         bad_input_is_an_exception, a_task_keeps_its_context_and_its_cancel_message,
+         other_callbacks_of_the_loop_have_their_turn, many_completions_cost_one_entry]
 
 
 async def all_cases():
@@ -479,6 +523,45 @@ def an_interrupt_ends_the_loop():
     assert world.recv(source=peer, tag=66) == "after"
 
 
+def an_exception_that_ends_the_loop_loses_no_completion():
+    loop = asyncio.new_event_loop()
+    comm = aio.wrap(world)
+    tags = range(60, 70)
+
+    async def receive(tag):
+        got = await comm.recv(peer, tag)
+        if tag == 62:
+            raise KeyboardInterrupt
+        return got
+
+    async def exchange():
+        receives = [asyncio.ensure_future(receive(tag)) for tag in tags]
+        await asyncio.sleep(0)
+        world.Barrier()
+        for tag in tags:
+            world.send(tag, peer, tag)
+        world.Barrier()
+        got.extend(receives)
+        await asyncio.sleep(10)
+
+    got = []
+    try:
+        loop.run_until_complete(exchange())
+        raise AssertionError("no interrupt")
+    except KeyboardInterrupt:
+        pass
+    for tag, receive in zip(tags, got):
+        if tag == 62:
+            assert isinstance(receive.exception(), KeyboardInterrupt)
+        else:
+            assert loop.run_until_complete(asyncio.wait_for(receive, 30)) == tag
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    world.Barrier()
+
+
 def a_child_of_fork_is_told_what_to_do():
     child = os.fork()
     if child == 0:
@@ -527,6 +610,7 @@ def main():
     for run in (several_loops_in_threads, one_thread_at_a_time_closes_the_queue_of_a_loop,
                 a_loop_closed_with_receives_open_takes_them_back,
                 buffers_live_as_long_as_mpi_uses_them, an_interrupt_ends_the_loop,
+                an_exception_that_ends_the_loop_loses_no_completion,
                 a_child_of_fork_is_told_what_to_do, finalize_ends_what_waits):
         print(f"rank {rank}: {run.__name__}", flush=True)
         run()
