@@ -283,9 +283,8 @@ void Lineage::leave(Step step) noexcept {
   }
 }
 
-int Lineage::worth_of_sending_to(const std::uint32_t rank) const noexcept {
-  if (!flow_.times()) return 0;
-  return flow_.marked + knowledge_->profiles.urgency_at(rank) * flow_.urgent;
+int Lineage::worth_of_rank(const std::uint32_t rank) const noexcept {
+  return flow_.times() ? knowledge_->profiles.urgency_at(rank) * flow_.urgent : 0;
 }
 
 void Lineage::learn(const std::uint64_t message, const float behind_us) noexcept {

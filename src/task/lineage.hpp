@@ -139,8 +139,8 @@ class Lineage {
   using Told = void (*)(std::uint64_t message, float length_us) noexcept;
   void report(const Told told) noexcept { told_.store(told, std::memory_order_release); }
   void learn(std::uint64_t message, float behind_us) noexcept;
-  // The priority of messages to `rank`, as far as it is known; 0 if unknown.
-  [[nodiscard]] int worth_of_sending_to(std::uint32_t rank) const noexcept;
+  // How much more than others a task counts that sends to `rank`, as far as it is known.
+  [[nodiscard]] int worth_of_rank(std::uint32_t rank) const noexcept;
 
  private:
   struct Knowledge {

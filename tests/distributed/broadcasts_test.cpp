@@ -320,7 +320,8 @@ class Run {
     for (int rank = 0; rank < program_.ranks; ++rank) {
       if (rank == root || draw(3) == 0) continue;
       const std::uint32_t ticket = tickets_[{datum.datum, root, rank}]++;
-      to.push_back({rank, ticket, static_cast<std::int32_t>(draw(3))});
+      to.push_back({rank, ticket, static_cast<std::int32_t>(draw(3)),
+                    static_cast<std::int32_t>(draw(2) * draw(1'000'000'000))});
       readers_.push_back(std::make_unique<Reader>());
       Reader& reader = *readers_.back();
       reader.expected = &send.data;

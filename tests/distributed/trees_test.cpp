@@ -76,6 +76,7 @@ TEST(Trees, any_list_is_reached_once_with_its_tickets_and_each_node_over_the_net
     for (Recipient& one : to) {
       one.priority = static_cast<std::int32_t>(random() % 3) * (random() % 9 == 0 ? INT32_MIN / 4
                                                                                   : 1);
+      one.urgency = random() % 2 == 0 ? 0 : static_cast<std::int32_t>(random() % 1'300'000'000);
     }
     const Nodes nodes(node_of_rank);
     const std::vector<Stop> list = distributed::arrange(root, to, nodes);
@@ -123,13 +124,14 @@ TEST(Trees, a_binomial_tree_ends_after_log2_rounds_and_serves_higher_priorities_
   }
 }
 
-TEST(Trees, a_chain_goes_by_priority_and_then_round_from_the_root) {
-  const std::vector<Recipient> to{{0, 0, 1}, {1, 0, 1}, {3, 0, 1}, {4, 0, 2}, {5, 0, 1}};
+TEST(Trees, a_chain_goes_by_priority_then_by_urgency_and_then_round_from_the_root) {
+  const std::vector<Recipient> to{{0, 0, 1, 0}, {1, 0, 1, 0}, {3, 0, 1, 0}, {4, 0, 2, 0},
+                                  {5, 0, 1, 7}};
   std::vector<int> order;
   for (const Stop& stop : distributed::arrange(2, to, Nodes())) {
     order.push_back(static_cast<int>(stop.rank));
   }
-  EXPECT_EQ(order, (std::vector<int>{4, 3, 5, 0, 1}));
+  EXPECT_EQ(order, (std::vector<int>{4, 5, 3, 0, 1}));
 }
 
 TEST(Trees, over_all_roots_every_rank_passes_on_as_much) {

@@ -244,6 +244,14 @@ struct Precedence {
   std::uint64_t task;
 };
 [[nodiscard]] Precedence precedence_of_message(int rank) noexcept;
+// The priorities that the policy gives to tasks that send, and to tasks before them; all 0 unless
+// the policy learns sends.
+struct SendWorth {
+  int any;      // of a task that sends, to whatever rank
+  int of_rank;  // how much more of a task that sends to that rank
+  int step;     // how much less of its predecessors, at each step
+};
+[[nodiscard]] SendWorth worth_of_sending_to(int rank) noexcept;
 // Another rank has reported the length of the path that a message from here has opened there.
 void learn_path(std::uint64_t message, float length_us) noexcept;
 

@@ -25,11 +25,6 @@ struct Group {
   return {number < first, number};
 }
 
-// Higher ones first.
-[[nodiscard]] std::int64_t urgency(const std::int32_t priority) noexcept {
-  return -std::int64_t{priority};
-}
-
 }  // namespace
 
 Nodes::Nodes(const std::span<const int> node_of_rank) {
@@ -58,12 +53,12 @@ std::vector<Stop> arrange(const int root, const std::span<const Recipient> to,
   const int place = nodes.place_of(root);
   for (Group& group : groups) {
     std::ranges::sort(group.members, {}, [&](const Recipient& one) {
-      return std::pair(urgency(one.priority), from_on(place, nodes.place_of(one.rank)));
+      return std::pair(turn_of(one), from_on(place, nodes.place_of(one.rank)));
     });
   }
   const int own = nodes.number_of(root);
   std::ranges::sort(groups, {}, [own](const Group& group) {
-    return std::tuple(group.number != own, urgency(group.members.front().priority),
+    return std::tuple(group.number != own, turn_of(group.members.front()),
                       from_on(own, group.number));
   });
   std::vector<Stop> list;
@@ -72,7 +67,7 @@ std::vector<Stop> arrange(const int root, const std::span<const Recipient> to,
     bool leads = group.number != own;
     for (const Recipient& one : group.members) {
       list.push_back({static_cast<std::uint32_t>(one.rank), std::exchange(leads, false) ? 1U : 0U,
-                      one.ticket, one.priority});
+                      one.ticket, one.priority, one.urgency});
     }
   }
   return list;
@@ -135,10 +130,8 @@ using Units = std::vector<Unit>;
     units.push_back({list.subspan(i, end - i)});
     i = end;
   }
-  // Mates before nodes of equal priority: they can take more.
-  std::ranges::stable_sort(units, {}, [](const Unit& unit) {
-    return urgency(unit.head().priority);
-  });
+  // Mates before nodes of equal turns: they can take more.
+  std::ranges::stable_sort(units, {}, [](const Unit& unit) { return turn_of(unit.head()); });
   return units;
 }
 
@@ -219,18 +212,14 @@ template <class May>
   }
   std::vector<Branch> made;
   for (std::size_t i = 0; i < heads.size(); ++i) made.push_back(branch(heads[i], passed_on[i]));
-  std::ranges::stable_sort(made, {}, [](const Branch& one) {
-    return urgency(one.to.priority);
-  });
+  std::ranges::stable_sort(made, {}, [](const Branch& one) { return turn_of(one.to); });
   return made;
 }
 
 [[nodiscard]] std::vector<Branch> star(const std::span<const Stop> list) {
   std::vector<Branch> made;
   for (const Stop& stop : list) made.push_back({stop, {}});
-  std::ranges::stable_sort(made, {}, [](const Branch& one) {
-    return urgency(one.to.priority);
-  });
+  std::ranges::stable_sort(made, {}, [](const Branch& one) { return turn_of(one.to); });
   return made;
 }
 

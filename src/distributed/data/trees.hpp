@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace imbrex::distributed {
@@ -14,7 +15,8 @@ namespace imbrex::distributed {
 struct Recipient {
   std::int32_t rank = -1;      // of MPI_COMM_WORLD
   std::uint32_t ticket = 0;    // number of the transfer of this datum from this root to the rank
-  std::int32_t priority = 0;   // a larger one comes first
+  std::int32_t priority = 0;   // of its reader, by the program: a larger one comes first
+  std::int32_t urgency = 0;    // then a larger one of these: by the policy of the root
 };
 
 enum class TreeKind : std::uint8_t {
@@ -32,11 +34,18 @@ struct Stop {
   std::uint32_t leads : 1 = 0;  // the first one of another node than the list holder's
   std::uint32_t ticket = 0;
   std::int32_t priority = 0;
+  std::int32_t urgency = 0;
 };
-static_assert(sizeof(Stop) == 12, "as it travels");
+static_assert(sizeof(Stop) == 16, "as it travels");
+
+// The order of recipients: the least goes first.
+template <class One>
+[[nodiscard]] std::pair<std::int64_t, std::int64_t> turn_of(const One& one) noexcept {
+  return {-std::int64_t{one.priority}, -std::int64_t{one.urgency}};
+}
 
 // The largest length of a list, which fits into a message. More recipients need several lists.
-inline constexpr std::size_t stops_max = 256;
+inline constexpr std::size_t stops_max = 240;
 
 // The ranks of each node. An unknown rank is a node of its own.
 class Nodes {
@@ -57,8 +66,8 @@ class Nodes {
   std::vector<int> numbers_, places_;
 };
 
-// Orders recipients for any tree: higher priorities first, and among equal ones the ranks after the
-// root, in a circle, so that over all roots each rank passes on equally often. The recipients of a
+// Orders recipients for any tree: by turn_of(), and among equal ones the ranks after the root, in a
+// circle, so that over all roots each rank passes on equally often. The recipients of a
 // node stay together, led by the rank whose place on its node is that of the root on its own.
 [[nodiscard]] std::vector<Stop> arrange(int root, std::span<const Recipient> to,
                                         const Nodes& nodes);

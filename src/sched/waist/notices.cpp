@@ -56,12 +56,19 @@ Precedence precedence_of_message(const int rank) noexcept {
   if (worker == nullptr || worker->runtime == nullptr || worker->task == nullptr) return {0, 0};
   const task::Task& task = *worker->task;
   int priority = task.priority.load(std::memory_order_relaxed);
-  if (rank >= 0) {
-    priority = std::max(priority, worker->runtime->lineage.worth_of_sending_to(
-                                      static_cast<std::uint32_t>(rank)));
+  if (rank >= 0 && worker->runtime->lineage.flow().times()) {
+    const SendWorth worth = worth_of_sending_to(rank);
+    priority = std::max(priority, worth.any + worth.of_rank);
   }
   const sched::Group* const group = worker->membership->group;
   return {group != nullptr ? group->policy->urgency_of(priority) : 0, task.id};
+}
+
+SendWorth worth_of_sending_to(const int rank) noexcept {
+  const sched::RuntimeState* const runtime = sched::runtime();
+  if (runtime == nullptr || !runtime->lineage.flow().learns) return {0, 0, 0};
+  const task::Flow& flow = runtime->lineage.flow();
+  return {flow.marked, runtime->lineage.worth_of_rank(static_cast<std::uint32_t>(rank)), flow.step};
 }
 
 void message_leaves(const std::uint64_t message) noexcept {

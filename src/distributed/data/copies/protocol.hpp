@@ -72,7 +72,7 @@ struct Child {
   Passing& passing;
   const Stop to;
   const std::vector<Stop> list;    // list that goes along
-  const std::int32_t urgency;      // the highest priority that depends on it
+  const std::pair<std::int64_t, std::int64_t> turn;  // the first turn_of() that depends on it
   const std::uint64_t number;      // in the order of their creation
   State state = State::waits;
   bool has_answered = false;       // the list is passed on there, or has come back
@@ -208,8 +208,7 @@ class Broadcasts::Protocol {
   // A rank that this rank sends copies to.
   struct First {
     [[nodiscard]] bool operator()(const Child* a, const Child* b) const noexcept {
-      return std::pair(-std::int64_t{a->urgency}, a->number) <
-             std::pair(-std::int64_t{b->urgency}, b->number);
+      return std::pair(a->turn, a->number) < std::pair(b->turn, b->number);
     }
   };
   struct Peer {

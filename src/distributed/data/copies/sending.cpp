@@ -118,14 +118,14 @@ void Broadcasts::Protocol::add_children(Passing& passing, const std::span<const 
   for (std::size_t first = 0; first < list.size(); first += stops_max) {
     const auto part = list.subspan(first, std::min(stops_max, list.size() - first));
     for (Branch& branch : branches(passing.kind, part)) {
-      std::int32_t urgency = branch.to.priority;
-      for (const Stop& one : branch.rest) urgency = std::max(urgency, one.priority);
+      auto turn = turn_of(branch.to);
+      for (const Stop& one : branch.rest) turn = std::min(turn, turn_of(one));
       const std::size_t bytes =
           sizeof(DataHead) + branch.rest.size() * sizeof(Stop) + passing.bytes;
       const bool is_inline = is_here && passing.bytes <= options_.inline_max &&
                              passing.segments == 1 && bytes <= message_bytes_max;
       passing.children.push_back(std::unique_ptr<Child>(
-          new Child{passing, branch.to, std::move(branch.rest), urgency, children_++}));
+          new Child{passing, branch.to, std::move(branch.rest), turn, children_++}));
       Child& child = *passing.children.back();
       ++(passing.arrival == nullptr ? counters_.copies_as_root : counters_.copies_as_relay);
       if (is_inline) {

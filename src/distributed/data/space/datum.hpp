@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "distributed/data/space/copy.hpp"
+#include "distributed/data/space/sends.hpp"
 #include "imbrex/detail/distributed/data_space.hpp"
 
 namespace imbrex::distributed {
-
-class VersionSend;  // sends.hpp
 
 // A set of ranks of a space: up to 64 of them in place.
 class RankSet {
@@ -85,6 +84,8 @@ struct Datum {
   distributed::RankSet holders;             // (1)
   std::uint32_t recipients = 0;      // number of recipients of this version from here
   bool lists = false;                // they are on more than one list
+  distributed::Leads leads;          // to this version, if another rank is its source and the
+                                     // policy learns sends
   distributed::Writer writer;
   const DataReduction* reduction = nullptr;  // null: no open reduction, (3)
   std::vector<int> reducers;         // the participating ranks in the order of insertions

@@ -5,6 +5,7 @@
 #include "distributed/data/space/bodies.hpp"
 #include "distributed/data/space/space.hpp"
 #include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::detail {
@@ -165,20 +166,40 @@ void DataSpace::insert_elsewhere(const int executor, const Site& site,
                                  const std::span<const DataAccess> accesses) {
   for (const DataAccess& access : accesses) {
     Datum& datum = *access.datum;
-    const DataMode mode = access.mode;
-    if (mode == DataMode::reduce) [[unlikely]] {
+    if (access.mode == DataMode::reduce) [[unlikely]] {
       join_reduction(datum, *access.reduction, executor);
-      continue;
-    }
-    if (mode != DataMode::write && datum.source == me_ && !datum.holders.has(executor)) {
+    } else if (access.mode != DataMode::write && datum.source == me_ &&
+               !datum.holders.has(executor)) {
       send(datum, executor, site);
     }
-    if (mode != DataMode::read) written(datum, executor, site);
+  }
+  distributed::Leads leads;
+  if (looks_ahead_) look_ahead(executor, accesses, leads);
+  for (const DataAccess& access : accesses) {
+    if (access.mode != DataMode::write && access.mode != DataMode::update) continue;
+    written(*access.datum, executor, site);
+    if (looks_ahead_) access.datum->leads = leads;
+  }
+}
+
+void DataSpace::look_ahead(const int executor, const std::span<const DataAccess> accesses,
+                           distributed::Leads& leads) {
+  for (const DataAccess& access : accesses) {
+    if (access.mode != DataMode::read && access.mode != DataMode::update) continue;
+    Datum& datum = *access.datum;
+    if (datum.source == executor) {
+      leads.add(datum.leads);
+    } else if (datum.source != me_) {
+      datum.leads.raise(world(executor));
+    } else if (datum.sending != nullptr) {
+      leads.add(*datum.sending, world(executor));
+    }
   }
 }
 
 void DataSpace::written(Datum& datum, const int rank, const Site& site) {
   datum.source = rank;
+  datum.leads.clear();
   if (datum.owner < 0) datum.owner = rank;
   datum.writer = {site.task, site.where};
   if (datum.sending != nullptr) close_list(datum);
@@ -220,7 +241,8 @@ void DataSpace::send_once(Datum& datum, Copy& copy, const int rank, const Site& 
 }
 
 distributed::Recipient DataSpace::recipient(const int rank, const Site& site) {
-  return {world(rank), tickets_to_[static_cast<std::size_t>(rank)]++, site.priority};
+  const int urgency = looks_ahead_ ? worth_of_sending_to(world(rank)).of_rank : 0;
+  return {world(rank), tickets_to_[static_cast<std::size_t>(rank)]++, site.priority, urgency};
 }
 
 void DataSpace::start(distributed::VersionSend& sending, Copy& copy, const Site& site) {
@@ -244,6 +266,10 @@ void DataSpace::insert_here(const Site& site, const std::span<const DataAccess> 
     if (access.mode == DataMode::read || access.mode == DataMode::update) {
       (void)bring(*access.datum);
     }
+  }
+  if (looks_ahead_) {
+    distributed::Leads none;
+    look_ahead(me_, accesses, none);
   }
   for (const DataAccess& access : accesses) {
     add_use(access);

@@ -78,40 +78,6 @@ void passed_on(void* const context) noexcept {
 
 }  // namespace
 
-void VersionSend::send() noexcept {
-  detail::about_to_send();  // policies that learn sends run predecessors of this task first
-  DataSpace& space = datum_.space;
-  std::vector<Recipient> list = close();
-  const DatumName name{space.id(), datum_.number};
-  try {
-    if (copy_.trouble != nullptr) {
-      space.broadcasts().send_failure(name, std::move(list), copy_.trouble->cause);
-      return end();
-    }
-    const std::byte* const data = copy_.packed(scratch_);
-    if (scratch_ == nullptr) detail::release_after(left_);
-    space.broadcasts().send(name, std::move(list), {data, copy_.bytes()}, ended, this);
-  } catch (...) {
-    space.send_failed(std::current_exception());
-    end();
-  }
-}
-
-void VersionSend::ended(void* const context, const std::exception_ptr error) noexcept {
-  auto& self = *static_cast<VersionSend*>(context);
-  if (error != nullptr) self.datum_.space.send_failed(error);
-  self.end();
-}
-
-void VersionSend::end() noexcept {
-  DataSpace& space = datum_.space;
-  if (scratch_ != nullptr) scratch_->release();
-  copy_.release();
-  detail::fire(left_);
-  release();
-  space.pending.end(Pending::step);
-}
-
 }  // namespace imbrex::distributed
 
 namespace imbrex::detail {
@@ -159,6 +125,7 @@ void DataSpace::close_list(Datum& datum) noexcept {
 }
 
 void DataSpace::provide(Datum& datum, const int rank, const Site& site) {
+  if (looks_ahead_ && rank != datum.source) datum.leads.raise(world(rank));
   if (rank == me_) {
     (void)bring(datum);
   } else if (datum.source == me_ && !datum.holders.has(rank)) {

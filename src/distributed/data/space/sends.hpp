@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A version that goes to other ranks: the list of recipients, which is open until the version
-// exists and is sent. Ranks that ask meanwhile get it by one broadcast.
+// exists and is sent. Ranks that ask meanwhile get it by one broadcast, in the order that the
+// policy prefers: Leads finds the recipients whose work leads to a send.
 //
-// Thread safety: the inserting thread calls add(); the sending thread calls close(); the rest as
-// Copy.
+// Thread safety: the inserting thread calls add() and raise(), and uses Leads; the sending thread
+// calls close(); the rest as Copy.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -33,10 +35,19 @@ class VersionSend {
   // False: the list is closed.
   [[nodiscard]] bool add(const Recipient& recipient) {
     const std::lock_guard guard(mutex_);
-    if (closed_) return false;
+    if (closed_.load(std::memory_order_relaxed)) return false;
     list_.push_back(recipient);
     return true;
   }
+  // The copy for this rank of MPI_COMM_WORLD has at least this urgency, if the list is open.
+  void raise(const int rank, const std::int32_t urgency) {
+    const std::lock_guard guard(mutex_);
+    const auto found = std::ranges::find(list_, rank, &Recipient::rank);
+    if (found != list_.end()) found->urgency = std::max(found->urgency, urgency);
+  }
+  // A hint: the list may close at any time.
+  [[nodiscard]] bool is_open() const noexcept { return !closed_.load(std::memory_order_relaxed); }
+  void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
@@ -47,7 +58,7 @@ class VersionSend {
   ~VersionSend() = default;
   [[nodiscard]] std::vector<Recipient> close() {
     const std::lock_guard guard(mutex_);
-    closed_ = true;
+    closed_.store(true, std::memory_order_relaxed);
     return std::move(list_);
   }
   static void ended(void* sending, std::exception_ptr error) noexcept;
@@ -59,8 +70,40 @@ class VersionSend {
   detail::EventWord left_;
   std::atomic<std::uint32_t> references_{2};
   std::mutex mutex_;  // held for a few instructions
-  bool closed_ IMBREX_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> closed_{false};  // written under the mutex, which orders it with the list
   std::vector<Recipient> list_ IMBREX_GUARDED_BY(mutex_);
+};
+
+// The copies from this rank, on open lists, that lead to a version which another rank writes: the
+// reader of the copy writes it, or a later task of that rank does. If the version is sent, all of
+// them lead to a send.
+class Leads {
+ public:
+  Leads() = default;
+  Leads(const Leads&) = delete;
+  Leads& operator=(const Leads& other);
+  ~Leads() { clear(); }
+
+  // The copy for `rank` of MPI_COMM_WORLD is read by the task that writes the version.
+  void add(VersionSend& list, int rank);
+  // That task also reads a version with these leads.
+  void add(const Leads& earlier);
+  void clear() noexcept;
+  // The version is sent to `rank` of MPI_COMM_WORLD: raises the copies by the worth of that send
+  // under the policy, minus the steps to it (docs/design/policies.md).
+  void raise(int rank);
+
+ private:
+  // A task that follows from more copies than this knows the nearest ones.
+  static constexpr std::size_t most = 8;
+  struct Lead {
+    VersionSend* list;  // a reference
+    int rank;
+    int steps;          // from the reader of the copy to the send of the version
+  };
+  void add(VersionSend& list, int rank, int steps);
+
+  std::vector<Lead> leads_;  // the nearest first
 };
 
 }  // namespace imbrex::distributed

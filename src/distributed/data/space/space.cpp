@@ -29,6 +29,7 @@ DataSpace::DataSpace(const distributed::DataNetwork& network, Members ranks, Spa
                             options_.name, network.rank));
   }
   me_ = static_cast<int>(found - ranks_.world.begin());
+  looks_ahead_ = learns_sends();
   window_ = static_cast<std::uint64_t>(options_.window < 0 ? window_by_default : options_.window);
   broadcasts().open_space(id(), options_.name);
   if (network_.recorder != nullptr) recorded_ = network_.recorder->open(window_);

@@ -116,6 +116,9 @@ class DataSpace {
   void insert_elsewhere(int executor, const distributed::Site& site,
                         std::span<const DataAccess> accesses);
   void insert_here(const distributed::Site& site, std::span<const DataAccess> accesses);
+  // The copies from here that lead to what a task on `executor` writes; versions of other ranks
+  // that it reads are sent to it, and raise theirs.
+  void look_ahead(int executor, std::span<const DataAccess> accesses, distributed::Leads& leads);
   void wait_for_room();
   void record(const DataTaskSpec& spec, int executor, std::span<const DataAccess> accesses);
   void record(distributed::recorded::Operation operation, Datum& datum, int owner);
@@ -183,6 +186,7 @@ class DataSpace {
   std::uint64_t recorded_ = 0;  // its number in the recorder
   std::uint64_t window_ = 0;  // 0: none
   bool checks_ = false;
+  bool looks_ahead_ = false;  // the policy learns which tasks lead to sends
   bool trimmed_ = false;      // concerns() has left something out
   bool differs_ = false;      // ranks have inserted different sequences: transfers do not match
   std::deque<Datum> data_;
