@@ -158,6 +158,18 @@ class Script(unittest.TestCase):
                                   "tasks", "data")
         self.assertIn("15 programs to run, 27 sweeps in", printed)
 
+    def test_a_sweep_on_the_network_with_slow_long_tasks_is_left_out(self):
+        def lines(shape, slower):
+            found = [{"part": "fft", "variant": "mpi", "shape": shape, "kernel": "compute",
+                      "repetition": i, "points": points(1.0, cores=2)} for i in range(3)]
+            for point in found[0]["points"]:
+                point[3] *= slower
+            return page.Metgs({"cores": 2, "results": found}, "compute").lines
+
+        self.assertEqual(len(lines("2x1-network", 1.0)), 3)
+        self.assertEqual([line["repetition"] for line in lines("2x1-network", 1.6)], [1, 2])
+        self.assertEqual(len(lines("2x1", 1.6)), 3)
+
     def test_a_page_without_results_says_that_nothing_is_measured(self):
         self.run_script("--parts")
         text = (self.folder / "page.md").read_text()
