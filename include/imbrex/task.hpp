@@ -101,6 +101,7 @@ class AccessList {
     if (many_ == nullptr) {
       many_ = new std::vector<AccessSpec>(few_.begin(), few_.end());
       owns_ = true;
+      many_->reserve(4 * few_.size());
     }
     many_->push_back(spec);
   }

@@ -23,8 +23,9 @@
 namespace imbrex::base {
 
 inline constexpr std::size_t slab_unit = cache_line_bytes;
-inline constexpr std::size_t slab_classes = 17;                           // 0 is not used
-inline constexpr std::size_t slab_bytes_max = slab_unit * (slab_classes - 1);  // 1024
+inline constexpr std::size_t slab_classes = 33;                           // 0 is not used
+// 2048: a task with 28 accesses still gets a slot. A larger one costs malloc() and two locks.
+inline constexpr std::size_t slab_bytes_max = slab_unit * (slab_classes - 1);
 inline constexpr std::uint32_t slab_batch = 64;                           // slots exchanged at once
 
 [[nodiscard]] constexpr std::size_t slab_class(const std::size_t bytes) noexcept {
