@@ -76,9 +76,11 @@ def weak(results, published):
     for name in policies:
         head += [f"`{name}`, s", "paper"] + (["off by"] if name in paper else [])
     text = ("Simulated: `imbrex simulate cholesky` with 24 workers a rank, two ranks a node, the "
-            "network `edr`, tiles of 512, and the largest n of whole tiles. One constant is "
-            "fitted, to `fifo` on one rank: a gemm takes 6.24 ms. The paper has no number for MA-1 "
-            "and MA-2, and finds that they do not improve on FIFO.\n\n" + table(head, rows))
+            "network `edr`, tiles of 512, and the largest n of whole tiles. Two constants are "
+            "fitted to `fifo`: a gemm takes 6.24 ms on one rank, which has half of a node, and "
+            "6.64 ms on two ranks, which share a node. All rows from 4 ranks on are predictions. "
+            "The paper has no number for MA-1 and MA-2, and finds that they do not improve on "
+            "FIFO.\n\n" + table(head, rows))
     text += ("\nEfficiency of Figure 5, the time on one rank divided by that on as many as the row "
              "says, each for its policy:\n\n")
     return text + table(("ranks", *(cell for name in policies for cell in (f"`{name}`", "paper"))),
@@ -95,8 +97,7 @@ def gap_of_weak(results, published):
     for name, why in (
             ("fifo", "the order of tasks is that of their creation in both, and what differs is "
              "the network and the runtime"),
-            ("sa", "the simulator has no memory bandwidth, and communication costs the workers "
-             "nothing but the overheads"),
+            ("sa", "communication costs the simulated workers nothing but the overheads"),
             ("fa", "as for `sa`. The simulation once took 42.1 s here and so found a defect: `fa` "
              "remembered only the last 65,536 tasks of a rank that had not begun")):
         line = one(results, "weak", ranks=paper["ranks"][-1], policy=name)
