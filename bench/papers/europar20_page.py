@@ -428,8 +428,8 @@ def draw_clusters(axis, results, published):
 def write(path, results, published):
     text = ["This page compares imbrex with the results of " + published["source"] + ": how long a "
             "broadcast along a tree takes, and how much it saves in a Cholesky factorisation. "
-            f"`bench/papers/europar20` wrote it from the results of {results['date']} on "
-            f"{results['machine']}.", "", "```sh", "bench/papers/europar20", "```", "",
+            f"`bench/papers/europar20` wrote it from {page.origin(results)}.", "",
+            "```sh", "bench/papers/europar20", "```", "",
             f"![picture]({page.picture_of(path).name})", "",
             "## Goals", "", describe_goals(results, published)]
     limits = ["## Limits", "",

@@ -687,8 +687,8 @@ def draw_solvers(axis, results, name):
 def write(path, results, published):
     text = ["This page compares imbrex with the results of " + published["source"] + ": how much "
             "time partial collectives and modes of progress save. "
-            f"`bench/papers/ics19` wrote it from the results of {results['date']} on "
-            f"{results['machine']}.", "", "```sh", "bench/papers/ics19", "```", "",
+            f"`bench/papers/ics19` wrote it from {page.origin(results)}.", "",
+            "```sh", "bench/papers/ics19", "```", "",
             f"![picture]({page.picture_of(path).name})", "",
             "## Goals", "", "In these runs communication takes as long as computing.", "",
             describe_goals(results)]

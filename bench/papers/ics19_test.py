@@ -272,7 +272,7 @@ class BenchTest(unittest.TestCase):
         self.assertEqual([line["seconds"] for line in results if line["system"] == "messages"], [7])
 
     def test_the_page(self):
-        kept = {"machine": "one", "date": "2026-01-01", "results": self.measured()}
+        kept = {"date": "2026-01-01", "results": self.measured()}
         published = json.loads((HERE / "published_ics19.json").read_text())
         text = ics19_page.fft(kept, published)
         modelled = model.saved(model.fft_2d(0.75, 0.75, 1.5, 2, 64), "ST")
@@ -318,7 +318,7 @@ class BenchTest(unittest.TestCase):
                  for system, seconds, share in (("blocking", 2.0, 0.4), ("auto", 1.5, 0.03),
                                                 ("poll", 1.6, 0.05), ("test-each", 1.9, 0.2),
                                                 ("blocking-tasks", 1.8, 0.4))]
-        kept = {"machine": "one", "date": "2026-01-01", "results": lines}
+        kept = {"date": "2026-01-01", "results": lines}
         published = json.loads((HERE / "published_ics19.json").read_text())
         text = ics19_page.solvers(kept, published)
         self.assertIn("one run | +33.3 % | +100.0 % | 3.0 % | 50.0 % |", text)
@@ -397,8 +397,8 @@ class ResultsTest(unittest.TestCase):
             return path.read_text()
 
     def test_measuring_again_changes_one_line(self):
-        head, key = {"date": "today"}, {"part": "b", "ranks": 2}
-        results = [{"seconds": 1.5, **key}, {"part": "a", "each_s": {"0": 1.0}}]
+        head, key = {"date": "today"}, {"part": "b", "ranks": 2, "on": "one"}
+        results = [{"seconds": 1.5, **key}, {"part": "a", "each_s": {"0": 1.0}, "on": "two"}]
         before = self.saved(head, results)
         self.assertEqual(before.count("\n"), 4)
         self.assertEqual(json.loads(before), {**head, "results": results[::-1]})

@@ -365,8 +365,8 @@ def draw_synchronisation(axis, results):
 def write(path, results, published):
     text = ["This page compares imbrex with the results of " + published["source"] + ": barriers, "
             "messages of several threads, UTS and Smith-Waterman. "
-            f"`bench/papers/ipdps13` wrote it from the results of {results['date']} on "
-            f"{results['machine']}.", "", "```sh", "bench/papers/ipdps13", "```", "",
+            f"`bench/papers/ipdps13` wrote it from {page.origin(results)}.", "",
+            "```sh", "bench/papers/ipdps13", "```", "",
             f"![picture]({page.picture_of(path).name})", ""]
     limits = ["## Limits", "",
               "The paper's programs ran on up to 1,024 nodes of 16 cores, these on one machine. "

@@ -56,13 +56,16 @@ def published_text(value):
 
 
 def origin(results):
-    """Where and when: of lines that have a day of their own."""
-    found = [line for line in results["results"] if "date" in line]
-    days = values(found, "date") or [results["date"]]
-    commits = sorted({line["commit"] for line in found if line.get("commit")})
-    text = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return (f"the results of {text} on {results['machine']}" +
-            (f" (commit {', '.join(commits)})" if commits else ""))
+    """When, where and at which commits the lines were measured or simulated."""
+    lines = results["results"]
+    days = values([line for line in lines if "date" in line], "date") or [results["date"]]
+    text = "the results of " + (days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}")
+    machines = values([line for line in lines if "on" in line], "on")
+    text += f" on {' and on '.join(machines)}" if machines else ""
+    commits = sorted({line["commit"] for line in lines if line.get("commit")})
+    if len(commits) > 4:
+        return text + f" ({len(commits)} commits; each result of the file names its own)"
+    return text + (f" (commit {', '.join(commits)})" if commits else "")
 
 
 def ratio_text(value, other):

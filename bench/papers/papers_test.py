@@ -70,11 +70,14 @@ class TextTest(unittest.TestCase):
         self.assertEqual(page.ratio_text(None, 1), "-")
 
     def test_days_and_commits(self):
-        lines = [{"date": "2026-01-02", "commit": "b"}, {"date": "2026-01-01"}, {}]
-        self.assertEqual(page.origin({"results": lines, "machine": "one", "date": "2025-01-01"}),
-                         "the results of 2026-01-01 to 2026-01-02 on one (commit b)")
-        self.assertEqual(page.origin({"results": [{}], "machine": "one", "date": "2025-01-01"}),
-                         "the results of 2025-01-01 on one")
+        lines = [{"date": "2026-01-02", "commit": "b", "on": "two"},
+                 {"date": "2026-01-01", "on": "one"}, {}]
+        self.assertEqual(page.origin({"results": lines, "date": "2025-01-01"}),
+                         "the results of 2026-01-01 to 2026-01-02 on one and on two (commit b)")
+        self.assertEqual(page.origin({"results": [{}], "date": "2025-01-01"}),
+                         "the results of 2025-01-01")
+        lines = [{"date": "2026-01-01", "commit": str(number)} for number in range(5)]
+        self.assertIn("(5 commits; ", page.origin({"results": lines}))
 
 
 class SendsFirstTest(unittest.TestCase):

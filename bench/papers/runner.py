@@ -51,7 +51,7 @@ def keep(arguments, results, key, line):
     replace(results, key, {**line, "date": today, "commit": commit()})
     path = arguments.results
     head = json.loads(path.read_text()) if path.exists() else {}
-    save(path, {**head, "machine": page.machine(), "date": today}, results)
+    save(path, {**head, "date": today}, results)
 
 
 def commit():
@@ -73,9 +73,12 @@ def simulate(build, *words):
 
 
 def save(path, head, results):
-    """One result a line, in an order of its own: measuring again changes the lines measured."""
+    """One result a line, in an order of its own: measuring again changes the lines measured. A new
+    result gets the name of this machine."""
+    for line in results:
+        line.setdefault("on", page.machine())
     lines = sorted(json.dumps(line, sort_keys=True) for line in results)
-    head = {name: value for name, value in head.items() if name != "results"}
+    head = {name: value for name, value in head.items() if name not in ("results", "machine")}
     path.write_text(json.dumps(head)[:-1] + ', "results": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
@@ -85,8 +88,7 @@ def main(arguments, run_parts, write_page, **head):
     results = kept.get("results", [])
     if arguments.parts:
         run_parts(arguments, results)
-        save(arguments.results, {"machine": page.machine(),
-                                 "date": datetime.date.today().isoformat(), **head}, results)
+        save(arguments.results, {"date": datetime.date.today().isoformat(), **head}, results)
     if not results:
         sys.exit("bench: there are no results yet: run it with --parts")
     published = json.loads((HERE / f"published_{arguments.paper}.json").read_text())
