@@ -16,6 +16,7 @@ import imbrex_config
 import imbrex_run
 import imbrex_simulate_plot as plots
 import imbrex_simulate_program as own
+import imbrex_simulate_trace as recorded
 from imbrex_errors import CommandError
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -49,13 +50,13 @@ SIZES = {"cholesky": {"n": None, "tile": 512},
                        "inner-rows": 290, "inner-columns": 300},
          "pool": {"victims": 1},
          "broadcast": {"bytes": None, "rounds": 1},
-         own.OWN: {}}
+         own.OWN: {}, recorded.RECORDED: {}}
 # What else identifies a point of a program, with the default.
 TEXTS = {"pool": {"tree": "T1"}, "broadcast": {"tree": "auto"},
          "wavefront": {"distribution": "block"}, "exchange": {"variant": "messages"},
-         own.OWN: {"command": "", "tree": "auto"}}
+         own.OWN: {"command": "", "tree": "auto"}, recorded.RECORDED: {"trace": ""}}
 # Other options that only some programs have.
-USED_BY = {"elsewhere-us": (own.OWN,), "combine-us": (own.OWN,),
+USED_BY = {"speed": (recorded.RECORDED,), "elsewhere-us": (own.OWN,), "combine-us": (own.OWN,),
            "cell-ns": ("stencil1d",), "grid": ("cholesky",), "lookahead": ("cholesky",),
            "slow": [name for name in SIZES if name not in ("pool", "broadcast")]}
 MACHINE = {"ranks": 1, "workers": 1, "per-node": 1}
@@ -83,17 +84,19 @@ PARAMETERS = {
 RATES = {"gbit_per_s", "copy_gbit_per_s", "node_gbit_per_s"}
 TIMES = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 TASK_BYTES = 640  # of a live task: measured
+USAGE = """imbrex simulate PROGRAM [options]
+       imbrex simulate [options] -- YOUR_PROGRAM [arguments]
+       imbrex simulate --trace DIRECTORY [options]"""
 
 
 def add_to(commands):
     parser = commands.add_parser(
         "simulate", help="predict a program's time on a simulated cluster, under each policy",
-        usage="imbrex simulate PROGRAM [options]\n       "
-        "imbrex simulate [options] -- YOUR_PROGRAM [arguments]",
+        usage=USAGE,
         description="Simulates a program on ranks, workers and a network that need not exist, with "
-        "the code of the library's own policies. Prints the simulated time. `imbrex simulate "
-        "--list` shows programs, networks and policies. YOUR_PROGRAM uses data with owners "
-        "(imbrex::Space), and is started as one process.")
+        "the code of the library's own policies. `imbrex simulate --list` shows programs, networks "
+        "and policies. YOUR_PROGRAM uses data with owners (imbrex::Space), and is started as one "
+        "process. " + recorded.ABOUT)
     parser.add_argument("program", nargs="?", metavar="PROGRAM",
                         help="the program to simulate: " + " or ".join(PROGRAMS))
     parser.add_argument("--list", action="store_true", help="show programs, networks and policies")
@@ -148,6 +151,7 @@ def add_to(commands):
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the times as bars")
     parser.add_argument("--json", metavar="FILE", help="write the results to FILE")
     own.add_options(parser, amount)
+    recorded.add_options(parser, amount)
     parser.set_defaults(run=run, parser=parser, words_after=[], command=None)
 
 
@@ -193,6 +197,10 @@ def run(options):
         options.program = own.OWN
         options.command = os.path.basename(options.words_after[0])
         options.recorder = own.Recorder(options.words_after)
+    elif options.trace is not None:
+        if options.program is not None:
+            options.parser.error(f"give {options.program} or --trace, not both")
+        options.program = recorded.RECORDED
     elif options.program not in PROGRAMS:
         options.parser.error(f"there is no program {options.program}" if options.program else
                              "name a program, or --list")
@@ -233,7 +241,8 @@ def refuse_unused(options):
         if getattr(options, name.replace("-", "_")) is not None:
             raise CommandError(f"--{name} is not an option of "
                                f"{options.command or options.program}")
-    if options.kernels is not None and options.program not in (*KERNELS, own.OWN):
+    if options.kernels is not None and options.program not in (*KERNELS, own.OWN,
+                                                               recorded.RECORDED):
         raise CommandError(f"{options.program} has no --kernels")
 
 
@@ -243,10 +252,32 @@ def jobs_of(options, value):
     kernels = (read_kernels(options.kernels, KERNELS[options.program])
                if options.program in KERNELS else {})
     policies = [valid_policy(policy) for policy in options.policy.split(",")]
+    if options.program == recorded.RECORDED:
+        return jobs_of_trace(options, value, network, policies)
     points = read_points(options)
     for point in points if options.program == own.OWN else ():
         point["recording"] = options.recorder.recording(point["ranks"])
     return [(value or policy, point, words(options, point, policy, network, kernels))
+            for point in points for policy in policies]
+
+
+def jobs_of_trace(options, value, network, policies):
+    """jobs_of() for a recorded run: the trace has the number of ranks, and that of workers unless
+    the user gives another one."""
+    run_of_trace = recorded.Run(options.trace)
+    if options.speed == 0:
+        raise CommandError("--speed 0: give a number above 0")
+    machine = argparse.Namespace(**vars(options))
+    for name in ("ranks", "workers"):
+        if getattr(machine, name) is None:
+            setattr(machine, name, getattr(run_of_trace, name))
+    points = read_points(machine)
+    for point in points:
+        if point["ranks"] != run_of_trace.ranks:
+            raise CommandError(f"--ranks {point['ranks']}: the trace in {options.trace} is of "
+                               f"{run_of_trace.ranks} ranks, and is simulated on as many")
+        point["recorded"] = run_of_trace
+    return [(value or policy, point, words(options, point, policy, network, {}))
             for point in points for policy in policies]
 
 
@@ -388,11 +419,17 @@ def words(options, point, policy, network, kernels):
         settings |= own.settings_of(recording, times,
                                     chosen(options.elsewhere_us, own.ELSEWHERE_US),
                                     chosen(options.combine_us, 0))
+    elif options.program == recorded.RECORDED:
+        run_of_trace = point["recorded"]
+        given = read_kernels(options.kernels, run_of_trace.names) if options.kernels else {}
+        settings |= run_of_trace.settings_of(given_times(given, given),
+                                             chosen(options.speed, 1.0))
     elif options.program in KERNELS:
         settings |= {f"kernel.{name}": round(time) for name, time in
                      given_times(kernels, KERNELS[options.program]).items()}
     sizes = {name.replace("-", "_"): value for name, value in point["sizes"].items()}
-    sizes.pop("command", None)
+    for name in ("command", "trace"):
+        sizes.pop(name, None)
     if options.program == "wavefront":
         settings["cyclic"] = int(sizes.pop("distribution") == "cyclic")
     return [f"{name}={value}" for name, value in (settings | network | sizes).items()]
@@ -532,6 +569,10 @@ def simulate(program, settings):
 
 def say_size(program, point):
     """Before a large simulation: what it needs. Nearly all tasks may be live at once."""
+    if program == recorded.RECORDED:
+        if point["recorded"].size_in_words():
+            print(f"imbrex simulate: {point['recorded'].size_in_words()}", file=sys.stderr)
+        return
     tasks, live = tasks_of(program, point)
     if tasks < 1_000_000:
         return

@@ -103,7 +103,10 @@ class FutureBase {
   /// runtime if the future is not ready.
   void wait() const {
     if (completion_ == nullptr) throw Error("imbrex: wait on an empty future");
-    if (!completion_->event.has_fired()) detail::await(*completion_);
+    if (!completion_->event.has_fired() ||
+        detail::records_waits.load(std::memory_order_relaxed)) {
+      detail::await(*completion_);
+    }
   }
 
  protected:

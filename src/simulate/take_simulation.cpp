@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +15,7 @@
 #include "simulate/carried/pool.hpp"
 #include "simulate/owners/owned_program.hpp"
 #include "simulate/programs/programs.hpp"
+#include "simulate/recorded/recorded_program.hpp"
 
 namespace imbrex::simulate {
 
@@ -170,6 +173,21 @@ Simulation take_simulation(Settings& settings, const ClusterSetup& cluster) {
   if (name == "owners") {
     const std::shared_ptr<Program> program = take_owned(settings, cluster);
     return [program, &cluster] { return simulate(*program, cluster); };
+  }
+  if (name == "trace") {
+    RecordedSetup setup;
+    setup.heads = settings.take_text("heads");
+    setup.ranks = cluster.ranks;
+    setup.creator_ns = cluster.rank.creator_ns;
+    setup.speed = settings.take("speed", 0.0);
+    if (!(setup.speed > 0)) throw Error("speed=0: give a number above 0");
+    std::map<std::string, std::uint64_t> left_out;
+    const std::shared_ptr<Program> recorded = make_recorded(setup, left_out);
+    const bool tells = settings.take("tells", 0) != 0;
+    for (const auto& [what, count] : left_out) {
+      if (tells) fmt::print(stderr, "imbrex simulate: not simulated: {} ({} times)\n", what, count);
+    }
+    return [recorded, &cluster] { return simulate(*recorded, cluster); };
   }
   const std::shared_ptr<Program> program = take_program(settings, name, cluster.ranks);
   return [program, &cluster] { return simulate(*program, cluster); };

@@ -24,13 +24,14 @@ enum class Kind : std::uint32_t {
 #undef IMBREX_EVENT
 };
 
-inline constexpr int format_version = 2;  // docs/design/trace-format.md
+inline constexpr int format_version = 3;  // docs/design/trace-format.md
 
-// The meaning of the fields b and c of task_suspend; on disk c holds this value.
+// The meaning of another field of a record, which names what a task waits for.
 enum class Awaited : std::uint64_t {
-  unknown,  // b has no meaning
-  task,     // b is the id of the task
-  message   // b is the peer, in ranks of its communicator, and tag << 32
+  unknown,  // the field has no meaning
+  task,     // the id of a task
+  message,  // the peer, in ranks of its communicator, and tag << 32
+  future    // the address of a future that is no task; its lowest bit: it was set before
 };
 
 // A record as on disk, except `a` of events with a name, which is the address of the name until

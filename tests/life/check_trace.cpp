@@ -31,7 +31,7 @@ enum Kind : std::uint32_t {
   idle_begin,
   idle_end,
   task_create = 9,
-  last_kind = 15
+  last_kind = 31
 };
 
 int failures = 0;
@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
   const std::string directory = argv[1];
   const std::string text = read(directory + "/rank-0.json");
   const std::string bytes = read(directory + "/rank-0.events");
-  expect(number_of(text, "version") == 2, "version");
+  expect(number_of(text, "version") == 3, "version");
   expect(number_of(text, "ranks") == 1, "ranks");
   expect(number_of(text, "rank") == 0, "rank");
   expect(number_of(text, "start_ns") < number_of(text, "end_ns"), "start_ns is not before end_ns");

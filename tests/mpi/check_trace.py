@@ -24,7 +24,8 @@ for rank in (0, 1):
     for record in RECORD.iter_unpack((directory / f"rank-{rank}.events").read_bytes()):
         _, _, _, kind, size, peer_and_tag, communicator = record
         if kind in (SENT, RECEIVED):
-            seen[kind].add((size, peer_and_tag & 0xFFFFFFFF, peer_and_tag >> 32, communicator))
+            seen[kind].add((size, peer_and_tag & 0xFFFFFFFF, peer_and_tag >> 32,
+                            communicator & 0xFFFFFFFF))
     # Once in MPI_COMM_WORLD, once in a communicator with the ranks reversed: the peer is the same.
     for kind in (SENT, RECEIVED):
         if {message[:3] for message in seen[kind]} != {(4, 1 - rank, 5)} or len(seen[kind]) != 2:

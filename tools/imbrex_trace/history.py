@@ -11,6 +11,8 @@ import sys
 from imbrex_trace.reader import NO_WORKER, Kind, Name, TraceError
 
 AWAITS_TASK = 1  # field c of TASK_SUSPEND: b is a task
+LOW_HALF = (1 << 32) - 1  # of field c: the communicator; above it: the number of a request
+COLLECTIVE_BYTES_MAX = (1 << 40) - 1  # of field b; above it: the root
 DATUM_MAX = (1 << 40) - 1
 # Less memory for each record; RHEL 9 has Python 3.9, which does not know the option.
 SLOTS = {"slots": True} if sys.version_info >= (3, 10) else {}
@@ -237,7 +239,7 @@ class Player:
         time, task, number, kind, a, b, c = record
         if kind in (Kind.MESSAGE_SENT, Kind.MESSAGE_RECEIVED):
             self.messages.append(Message(time, number, kind == Kind.MESSAGE_SENT, signed(b),
-                                         signed(b >> 32), a, c, task))
+                                         signed(b >> 32), a, c & LOW_HALF, task))
             return
         if kind > Kind.MESSAGE_RECEIVED:
             self.note(record)
@@ -282,7 +284,7 @@ class Player:
         elif kind == Kind.MESSAGE_WAITED:
             self.waits.append(a)
         elif kind == Kind.COLLECTIVE_BEGIN:
-            self.inside[task] = Collective(task, a, b, c, time)
+            self.inside[task] = Collective(task, a, b & COLLECTIVE_BYTES_MAX, c & LOW_HALF, time)
             self.collectives.append(self.inside[task])
         elif kind == Kind.COLLECTIVE_END and task in self.inside:
             self.inside.pop(task).end = time

@@ -13,7 +13,7 @@ import struct
 
 from imbrex_errors import CommandError
 
-VERSION = 2
+VERSION = 3
 RECORD = struct.Struct("<QQIIQQQ")  # time, task, worker, kind, a, b, c
 NO_WORKER = 0xFFFFFFFF
 COUNTS_MAX = {"ranks": 1 << 20, "workers": 1 << 16}  # more than any run has
@@ -43,11 +43,24 @@ class Kind(enum.IntEnum):
     DATUM_NAMED = 17
     COPY_SENT = 18
     COPY_ARRIVED = 19
+    TASK_BOUND = 20
+    FUTURE_SET = 21
+    FUTURE_JOINS = 22
+    FUTURE_AWAITED = 23
+    RECEIVE_POSTED = 24
+    COLLECTIVE_POSTED = 25
+    REQUEST_AWAITED = 26
+    REQUEST_ENDED = 27
+    REQUEST_GIVEN = 28
+    SCOPE_BEGIN = 29
+    SCOPE_END = 30
+    CHILDREN_AWAITED = 31
 
 
 # Kinds whose field `a` is the position of a name.
 NAMED = frozenset((Kind.TASK_BEGIN, Kind.TASK_SUSPEND, Kind.TASK_CREATE, Kind.COLLECTIVE_BEGIN,
-                   Kind.COLLECTIVE_END, Kind.DATUM_NAMED))
+                   Kind.COLLECTIVE_END, Kind.DATUM_NAMED, Kind.FUTURE_SET, Kind.COLLECTIVE_POSTED,
+                   Kind.REQUEST_AWAITED))
 
 
 @dataclasses.dataclass
@@ -80,6 +93,13 @@ class Rank:
 
 def read_run(directory):
     """All ranks of the run that wrote `directory`, in order of rank."""
+    ranks = [read_rank(path, rank) for rank, path in head_files(directory).items()]
+    check_complete(directory, ranks)
+    return ranks
+
+
+def head_files(directory):
+    """rank -> the path of its head, in order of rank."""
     folder = pathlib.Path(directory)
     if not folder.is_dir():
         raise TraceError(f"{directory}: no such directory")
@@ -91,9 +111,7 @@ def read_run(directory):
     if not files:
         raise TraceError(f"{directory}: holds no trace (no rank-*.json). A program run with "
                          f"IMBREX_TRACE={directory} writes it when its runtime stops")
-    ranks = [read_rank(files[rank], rank) for rank in sorted(files)]
-    check_complete(directory, ranks)
-    return ranks
+    return {rank: files[rank] for rank in sorted(files)}
 
 
 def describe_gaps(ranks):

@@ -681,8 +681,8 @@ class Refusals(ReportTest):
     def test_another_version(self):
         self.two_ranks()
         path = self.directory / "rank-0.json"
-        path.write_text(path.read_text().replace('"version": 2', '"version": 1'))
-        self.check("trace version 1", "reads version 2")
+        path.write_text(path.read_text().replace('"version": 3', '"version": 2'))
+        self.check("trace version 2", "reads version 3")
 
     def test_a_missing_rank(self):
         self.two_ranks()

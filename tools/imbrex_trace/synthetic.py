@@ -17,7 +17,7 @@ class RankWriter:
 
     def __init__(self, directory, rank=0, ranks=1, workers=1, end=10, main_runs=False):
         self.directory = pathlib.Path(directory)
-        self.head = {"version": 2, "rank": rank, "ranks": ranks, "workers": workers,
+        self.head = {"version": 3, "rank": rank, "ranks": ranks, "workers": workers,
                      "policy": "stealing", "host": "node1", "start_ns": START,
                      "end_ns": START + end * MILLI, "names": [], "events": 0,
                      "command": ["bin/solve", "--size", "9"],

@@ -134,6 +134,19 @@ class Replay(TraceTest):
                                           (5, 6, "overhead"), (6, 7, "in task"),
                                           (7, 10, "overhead")])
 
+    def test_numbers_of_requests_and_roots_are_apart_from_communicators_and_sizes(self):
+        rank = self.writer()
+        call = rank.name("MPI_Bcast")
+        rank.begin(1, 0, 1, rank.name("work"))
+        rank.message(2, 0, SENT, 3, 7, size=8, communicator=5 + (9 << 32), task=1)
+        rank.collective(3, 4, 0, 1, call, size=16 + (3 << 40), communicator=5)
+        rank.end(5, 0, 1)
+        rank.write()
+        replayed = self.replayed()
+        self.assertEqual([(one.communicator, one.bytes) for one in replayed.messages], [(5, 8)])
+        self.assertEqual([(one.communicator, one.bytes) for one in replayed.collectives],
+                         [(5, 16)])
+
     def test_a_head_may_lack_the_command_and_hold_bytes_that_are_no_text(self):
         rank = self.writer()
         rank.name("caf?")
@@ -395,9 +408,9 @@ class Refusals(TraceTest):
 
     def test_a_wrong_version(self):
         rank = self.written()
-        rank.head["version"] = 1
+        rank.head["version"] = 2
         rank.write()
-        self.check("trace version 1; this tool reads version 2", "trace the program again")
+        self.check("trace version 2; this tool reads version 3", "trace the program again")
 
     def test_more_workers_or_ranks_than_there_can_be(self):
         for key, count in (("workers", 10**12), ("ranks", 10**12), ("workers", 0), ("ranks", -1)):

@@ -142,16 +142,40 @@ struct MessageRecord {
   std::uint64_t task = 0;
   std::uint64_t waited_ns = 0;  // not 0: the message has left, after it waited this long for its
                                 // turn
+  std::uint32_t request = 0;    // the number of its request; 0: of a blocking call
 };
 void trace_message(const MessageRecord& message) noexcept;
-// The running task begins, or has ended, a collective in which this rank gives `bytes`.
+// The running task begins, or has ended, a blocking collective in which this rank gives `bytes`; or
+// it has begun a non-blocking one.
+enum class CollectiveStep : std::uint8_t { begins, ends, begun };
 struct CollectiveRecord {
-  bool begins;
+  CollectiveStep step;
   const char* call;  // a literal
   std::uint64_t bytes;
   std::uint32_t communicator;
+  int root;                   // in ranks of MPI_COMM_WORLD; -1: none
+  std::uint32_t request = 0;  // the number of its request; 0: it is blocking
 };
 void trace_collective(const CollectiveRecord& collective) noexcept;
+// A step in the life of the request with the number `request`.
+enum class RequestStep : std::uint8_t {
+  receive_posted,  // `bytes` at most, from `peer` with `tag`; -1: any
+  awaited,         // the running task is about to wait in `call`; `bytes`: 0 for all, 1 for any, 2
+                   // for some of the requests that this call names
+  ended,           // a call of the running task, or of `task`, has found it complete
+  given            // the program has handed it over; `bytes`: the address of the future
+};
+struct RequestRecord {
+  RequestStep step = RequestStep::ended;
+  std::uint32_t request = 0;
+  const char* call = nullptr;  // a literal
+  int peer = -1;
+  int tag = -1;
+  std::uint64_t bytes = 0;
+  std::uint32_t communicator = 0;
+  std::uint64_t task = 0;      // an id; 0: the running task
+};
+void trace_request(const RequestRecord& request) noexcept;
 // A datum with an owner, by its name in the trace. `key`: any number that the ranks agree on, below
 // 2^40.
 void trace_datum(std::string_view name, std::uint64_t key);

@@ -7,6 +7,7 @@
 // Thread safety: unless a function says otherwise, any thread may call it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -145,6 +146,9 @@ void await(EventWord& event, const WaitReason& reason);
 
 // await(completion.event); but a task that has not begun may run in place.
 void await(Completion& completion);
+// A trace records each wait for a completion, also for one that is complete. Written before other
+// threads run.
+extern std::atomic<bool> records_waits;
 
 // Fires the event; the waiters become ready. REQUIRES: not fired before.
 void fire(EventWord& event) noexcept;

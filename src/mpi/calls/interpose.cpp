@@ -103,8 +103,21 @@ MPI_Datatype type_of(const void*, MPI_Count, MPI_Datatype type, auto...) { retur
 MPI_Datatype type_of(const void*, void*, MPI_Count, MPI_Datatype type, MPI_Op, auto...) {
   return type;
 }
-template <class... Arguments>
+// Whether the last argument but one is the rank of a root.
+consteval bool is_rooted(std::string_view name) {
+  if (name.starts_with("I")) name.remove_prefix(1);
+  for (const std::string_view one : {"cast", "educe", "ather", "catter"}) {
+    const std::size_t at = name.find(one);
+    if (at != std::string_view::npos && at <= 1) {
+      return !name.starts_with("reduce_scatter") && !name.starts_with("Reduce_scatter");
+    }
+  }
+  return false;
+}
+// What a trace records of a collective: a root stands in the place of the peer.
+template <bool rooted, class... Arguments>
 Call with_data_of(Call call, Arguments... arguments) {
+  if constexpr (rooted) call.peer = std::get<sizeof...(Arguments) - 2>(std::tie(arguments...));
   if constexpr (requires { count_of(arguments...); }) {
     call.count = count_of(arguments...);
     call.type = type_of(arguments...);
@@ -212,7 +225,8 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments, buffers)                 \
   IMBREX_FUNCTION(name) parameters {                                                       \
     const Call call = collective_call("MPI_" #name, comm);                                 \
-    const TracedCollective traced(with_data_of IMBREX_CALL_AND arguments);                 \
+    const TracedCollective traced(                                                         \
+        with_data_of<is_rooted(#name)> IMBREX_CALL_AND arguments);                         \
     if (const std::optional<int> code =                                                    \
             blocks::attempt<blocks::kind_of(#name), blocks::varies(#name)>       \
                 IMBREX_CALL_NULL_AND arguments) {                                          \
@@ -248,17 +262,21 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_MAKE_BEGIN_COLLECTIVE(function, parameters, arguments, buffers)             \
   IMBREX_FUNCTION(function) IMBREX_AND_REQUEST_PARAMETER parameters {                      \
     const Call call = begun_collective("MPI_" #function, comm);                            \
+    const auto traced = [&](const int code) {                                              \
+      return trace_begun_collective(                                                       \
+          with_data_of<is_rooted(#function)> IMBREX_CALL_AND arguments, code, request);    \
+    };                                                                                     \
     if (const std::optional<int> code =                                                    \
             blocks::attempt<blocks::kind_of(#function),                             \
                                blocks::varies(#function)>                               \
                 IMBREX_CALL_REQUEST_AND arguments) {                                       \
-      return *code;                                                                        \
+      return traced(*code);                                                                \
     }                                                                                      \
     const auto begin = [&] {                                                               \
       return check::begun(call, request, PMPI_##function IMBREX_AND_REQUEST arguments,     \
                           [&] { return buffers; });                                        \
     };                                                                                     \
-    return begin_in_turn(call, request, begin, IMBREX_ALIKE(function, arguments));         \
+    return traced(begin_in_turn(call, request, begin, IMBREX_ALIKE(function, arguments))); \
   }
 
 #define IMBREX_MAKE_REMOTE(function, kind, parameters, arguments, buffers)                 \

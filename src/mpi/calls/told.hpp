@@ -19,10 +19,28 @@ namespace imbrex::mpi::told {
 
 // ---- messages --------------------------------------------------------------------------------
 
-// Before MPI has the message.
-inline void sends(const Call& call) noexcept {
+// Before MPI has the message. Returns the number of its request in a trace, or 0.
+inline std::uint32_t sends(const Call& call) noexcept {
   if (switches.learns_senders) sending_calls::message(call.peer);
-  if (switches.traces_messages) trace_sent(call);
+  return switches.traces_messages ? trace_sent(call) : 0;
+}
+// `request` stands for the message with this number.
+inline void sent(const int code, const MPI_Request* const request, const std::uint32_t number) {
+  if (number != 0 && code == MPI_SUCCESS) trace_begun(*request, number);
+}
+// A call that sends and receives at once: the trace sees its send as one with a request.
+inline std::uint32_t exchanges(Call call) noexcept {
+  call.at_once = true;
+  return sends(call);
+}
+inline void exchanged(const std::uint32_t number) noexcept {
+  if (number != 0) trace_over(number);
+}
+
+// Before the running task waits for requests.
+inline void waits(const char* const call, const WaitsFor what, const int count,
+                  const MPI_Request* const requests) noexcept {
+  if (switches.traces_messages) trace_waiting(call, what, count, requests);
 }
 
 // The communicator of the message that is about to be received; null if there is no observer.

@@ -27,6 +27,10 @@ OTHERS = [
     (r"Start", "told::starting(1, {0})", "told::started(code, 1, {0})"),
     (r"Startall", "told::starting({0}, {1})", "told::started(code, {0}, {1})"),
     (r"Request_free", "told::freeing({0})", ""),
+    (r"Wait", 'told::waits("MPI_Wait", WaitsFor::all, 1, {0})', ""),
+    (r"Waitall", 'told::waits("MPI_Waitall", WaitsFor::all, {0}, {1})', ""),
+    (r"Waitany", 'told::waits("MPI_Waitany", WaitsFor::any, {0}, {1})', ""),
+    (r"Waitsome", 'told::waits("MPI_Waitsome", WaitsFor::some, {0}, {1})', ""),
     (r"Psend_init", "", "sending_calls::note_persistent(code, {request})"),
     (r"Pready(_range|_list)?", "sending_calls::part()", ""),
     (r"I?(bcast|scatterv?)", "sending_calls::from_root({root}, {comm})", ""),
@@ -81,8 +85,14 @@ def of_messages(name, plain, names):
     before, after = [], []
     if out:
         before.append(call_of(name, names, out, comm, "send", "out"))
+        exchanges = into is not None and not begins
         if not prepares:
-            before.append("told::sends(out);")
+            before.append("const std::uint32_t number = "
+                          f"told::{'exchanges' if exchanges else 'sends'}(out);")
+            if begins and not into:
+                after.append(f"told::sent(code, {last}, number);")
+            else:  # nobody waits for the send of MPI_Isendrecv alone
+                after.append("told::exchanged(number);" if exchanges else "(void)number;")
     if into:
         before.append(call_of(name, names, into, comm, "receive", "in"))
     if plain.lower().endswith("mrecv"):

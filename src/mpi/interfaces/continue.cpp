@@ -108,7 +108,7 @@ void end_of(Substitute& ours) noexcept {
   if (ours.code != MPI_SUCCESS) {
     ours.forget_freed();
   } else if (switches.traces_messages) {
-    trace_completed(ours, ours.task.id);
+    trace_completed(ours, MPI_REQUEST_NULL, ours.task.id);
   }
 }
 
@@ -177,6 +177,7 @@ void continue_ours(Substitute& ours, MPI_Request& request, imbrex_continuation* 
   one->argument = argument;
   OnlyOne& waiting = *one.release();
   messages::Token& token = *ours.token();
+  if (switches.traces_messages) trace_given(request, nullptr, &ours);
   request = MPI_REQUEST_NULL;
   ours.take_handle();
   const bool waits = ours.attend(waiting);
@@ -193,6 +194,7 @@ void continue_ours(Continuation& whole, int place, Substitute& ours, MPI_Request
   part->place = place;
   OurPart* const waiting = part.release();
   messages::Token& token = *ours.token();
+  if (switches.traces_messages) trace_given(request, nullptr, &ours);
   request = MPI_REQUEST_NULL;
   ours.take_handle();
   const bool waits = ours.attend(*waiting);

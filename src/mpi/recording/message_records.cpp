@@ -4,6 +4,7 @@
 #include "mpi/recording/message_records.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -99,10 +100,16 @@ class HandleMap {
   std::multimap<std::uintptr_t, Value> values_ IMBREX_GUARDED_BY(lock_);
 };
 
+// A request that the program has begun, or a receive that imbrex matches.
+struct Open {
+  const Members* members = nullptr;  // of a receive; null: of another operation
+  std::uint32_t number = 0;          // in records; 0: of a blocking call
+};
+
 // Never destroyed, like the engine.
 struct Handles {
-  HandleMap<const Members*> receives;      // requests
-  HandleMap<const Members*> matched;       // matched by imbrex: operations
+  HandleMap<Open> requests;
+  HandleMap<Open> matched;                 // matched by imbrex: operations
   HandleMap<detail::MessageRecord> sends;  // persistent requests
   HandleMap<const Members*> messages;
 };
@@ -125,6 +132,11 @@ bool describe(const Call& it, detail::MessageRecord* record) noexcept {
   return record->peer != MPI_UNDEFINED;  // otherwise of a dynamic process
 }
 
+// The rank of the root, which stands in the place of the peer; -1: there is none.
+int root_of(const Call& it, const Members& members) noexcept {
+  return it.peer >= 0 ? in_world(members, it.peer) : -1;
+}
+
 std::mutex members_mutex;
 // The attribute by which a communicator finds its members.
 int members_key IMBREX_GUARDED_BY(members_mutex) = MPI_KEYVAL_INVALID;
@@ -133,6 +145,27 @@ void send(const detail::MessageRecord& record) noexcept {
   if (paths::are_open()) paths::sent(record.peer, record.tag, record.communicator);
   detail::trace_message(record);
 }
+
+std::uint32_t next_number() noexcept {
+  static std::atomic<std::uint32_t> last{0};
+  const std::uint32_t number = last.fetch_add(1, std::memory_order_relaxed) + 1;  // only unique
+  return number != 0 ? number : last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void note(const detail::RequestStep step, const std::uint32_t number,
+          const detail::RequestRecord& record) noexcept {
+  if (number == 0 || !detail::tracing()) return;
+  detail::RequestRecord full = record;
+  full.step = step;
+  full.request = number;
+  detail::trace_request(full);
+}
+
+void end_request(const std::uint32_t number, const std::uint64_t task) noexcept {
+  note(detail::RequestStep::ended, number, {.task = task});
+}
+
+void trace_arrived(const Open& open, const MPI_Status& status, std::uint64_t task) noexcept;
 
 }  // namespace
 
@@ -172,10 +205,20 @@ void start_messages() noexcept {
   switches.traces_messages = detail::tracing() || paths::are_open();
 }
 
-void trace_sent(const Call& it) noexcept {
+std::uint32_t trace_sent(const Call& it) noexcept {
   detail::MessageRecord record{};
-  if (describe(it, &record)) send(record);
+  if (!describe(it, &record)) return 0;
+  if (it.at_once) record.request = next_number();
+  send(record);
+  return record.request;
 }
+
+void trace_begun(MPI_Request request, const std::uint32_t number) {
+  if (number == 0 || request == MPI_REQUEST_NULL) return;
+  handles().requests.enter(key_of(request), {nullptr, number});
+}
+
+void trace_over(const std::uint32_t number) noexcept { end_request(number, 0); }
 
 void trace_waited(const Call& it, const std::uint64_t task,
                   const std::uint64_t waited_ns) noexcept {
@@ -188,6 +231,13 @@ void trace_waited(const Call& it, const std::uint64_t task,
 
 void trace_received(const Members* members, const MPI_Status& status,
                     std::uint64_t task) noexcept {
+  trace_arrived({members, 0}, status, task);
+}
+
+namespace {
+
+void trace_arrived(const Open& open, const MPI_Status& status, std::uint64_t task) noexcept {
+  const Members* const members = open.members;
   if (members == nullptr || status.MPI_SOURCE < 0) return;  // MPI_PROC_NULL, or the empty status
   int cancelled = 0;
   PMPI_Test_cancelled(&status, &cancelled);
@@ -198,34 +248,92 @@ void trace_received(const Members* members, const MPI_Status& status,
   MPI_Count bytes = 0;
   PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
   if (bytes == MPI_UNDEFINED) bytes = 0;
-  detail::trace_message({false, peer, status.MPI_TAG, static_cast<std::uint64_t>(bytes),
-                         members->id, task});
+  detail::trace_message({.sent = false,
+                         .peer = peer,
+                         .tag = status.MPI_TAG,
+                         .bytes = static_cast<std::uint64_t>(bytes),
+                         .communicator = members->id,
+                         .task = task,
+                         .request = open.number});
+}
+
+// The receive that imbrex matches gets the number of its request.
+void number_matched(const Operation& ours, const std::uint32_t number) {
+  Open matched;
+  if (!handles().matched.find(key_of(&ours), true, &matched)) return;
+  matched.number = number;
+  handles().matched.enter(key_of(&ours), matched);
+}
+
+}  // namespace
+
+void trace_posted(MPI_Request request, const Call& it, const Operation* const ours) {
+  if (request == MPI_REQUEST_NULL || it.comm == MPI_COMM_NULL || it.peer == MPI_PROC_NULL) return;
+  const Members* const members = members_of(it.comm);
+  const std::uint32_t number = next_number();
+  handles().requests.enter(key_of(request), {members, number});
+  if (ours != nullptr) number_matched(*ours, number);
+  const int peer = it.peer == MPI_ANY_SOURCE ? -1 : in_world(*members, it.peer);
+  note(detail::RequestStep::receive_posted, number,
+       {.peer = peer,
+        .tag = it.tag == MPI_ANY_TAG ? -1 : it.tag,
+        .bytes = known_bytes(it.count, it.type),
+        .communicator = members->id});
 }
 
 void trace_receive(MPI_Request request, const Members* members) {
-  if (request != MPI_REQUEST_NULL) handles().receives.enter(key_of(request), members);
+  if (request == MPI_REQUEST_NULL) return;
+  handles().requests.enter(key_of(request), {members, next_number()});
 }
 
 void trace_completed(MPI_Request request, const MPI_Status& status, std::uint64_t task) noexcept {
-  const Members* members = nullptr;
-  if (!handles().receives.find(key_of(request), true, &members)) return;
-  trace_received(members, status, task);
+  Open open;
+  if (!handles().requests.find(key_of(request), true, &open)) return;
+  trace_arrived(open, status, task);
+  end_request(open.number, task);
 }
 
 void trace_matched(const Operation* receive, MPI_Comm comm) {
-  handles().matched.enter(key_of(receive), members_of(comm));
+  handles().matched.enter(key_of(receive), {members_of(comm), 0});
 }
 
-void trace_completed(const Operation& receive, std::uint64_t task) noexcept {
-  const Members* members = nullptr;
-  if (handles().matched.find(key_of(&receive), false, &members)) {
-    trace_received(members, receive.status, task);
+void trace_completed(const Operation& operation, MPI_Request request,
+                     std::uint64_t task) noexcept {
+  Open open;
+  if (request != MPI_REQUEST_NULL) (void)handles().requests.find(key_of(request), true, &open);
+  Open matched;
+  if (handles().matched.find(key_of(&operation), false, &matched)) {
+    if (open.number == 0) open.number = matched.number;
+    trace_arrived({matched.members, open.number}, operation.status, task);
   }
+  end_request(open.number, task);
 }
 
 void trace_ended(const Operation* receive) noexcept {
-  const Members* members = nullptr;
-  (void)handles().matched.find(key_of(receive), true, &members);
+  Open open;
+  (void)handles().matched.find(key_of(receive), true, &open);
+}
+
+void trace_waiting(const char* const call, const WaitsFor what, const int count,
+                   const MPI_Request* const requests) noexcept {
+  for (int i = 0; requests != nullptr && i < count; ++i) {
+    Open open;
+    if (requests[i] == MPI_REQUEST_NULL ||
+        !handles().requests.find(key_of(requests[i]), false, &open)) {
+      continue;
+    }
+    note(detail::RequestStep::awaited, open.number,
+         {.call = call, .bytes = static_cast<std::uint64_t>(what)});
+  }
+}
+
+void trace_given(MPI_Request request, const detail::Completion* const future,
+                 const Operation* const ours) noexcept {
+  Open open;
+  if (!handles().requests.find(key_of(request), ours != nullptr, &open)) return;
+  if (ours != nullptr) number_matched(*ours, open.number);
+  note(detail::RequestStep::given, open.number,
+       {.bytes = reinterpret_cast<std::uint64_t>(future)});
 }
 
 void trace_send_init(MPI_Request request, const Call& it) {
@@ -235,7 +343,10 @@ void trace_send_init(MPI_Request request, const Call& it) {
 
 void trace_start(MPI_Request request) noexcept {
   detail::MessageRecord record{};
-  if (handles().sends.find(key_of(request), false, &record)) send(record);
+  if (!handles().sends.find(key_of(request), false, &record)) return;
+  record.request = next_number();
+  handles().requests.enter(key_of(request), {nullptr, record.request});
+  send(record);
 }
 
 void trace_found(MPI_Message found, const Members* members) {
@@ -243,9 +354,9 @@ void trace_found(MPI_Message found, const Members* members) {
 }
 
 void trace_freed(MPI_Request request) noexcept {
-  const Members* members = nullptr;
+  Open open;
   detail::MessageRecord record{};
-  (void)handles().receives.find(key_of(request), true, &members);
+  (void)handles().requests.find(key_of(request), true, &open);
   (void)handles().sends.find(key_of(request), true, &record);
 }
 
@@ -259,12 +370,27 @@ TracedCollective::TracedCollective(const Call& it) noexcept {
   if (!switches.traces_messages || it.comm == MPI_COMM_NULL) return;
   call_ = it.name;
   bytes_ = known_bytes(it.count, it.type);
-  communicator_ = members_of(it.comm)->id;
-  detail::trace_collective({true, call_, bytes_, communicator_});
+  const Members& members = *members_of(it.comm);
+  communicator_ = members.id;
+  root_ = root_of(it, members);
+  detail::trace_collective({detail::CollectiveStep::begins, call_, bytes_, communicator_, root_});
 }
 
 void TracedCollective::end() noexcept {
-  detail::trace_collective({false, call_, bytes_, communicator_});
+  detail::trace_collective({detail::CollectiveStep::ends, call_, bytes_, communicator_, root_});
+}
+
+int trace_begun_collective(const Call& it, const int code, const MPI_Request* const request) {
+  if (!switches.traces_messages || code != MPI_SUCCESS || it.comm == MPI_COMM_NULL ||
+      *request == MPI_REQUEST_NULL) {
+    return code;
+  }
+  const Members& members = *members_of(it.comm);
+  const std::uint32_t number = next_number();
+  handles().requests.enter(key_of(*request), {nullptr, number});
+  detail::trace_collective({detail::CollectiveStep::begun, it.name, known_bytes(it.count, it.type),
+                            members.id, root_of(it, members), number});
+  return code;
 }
 
 }  // namespace imbrex::mpi

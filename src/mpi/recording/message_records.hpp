@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "imbrex/detail/completion.hpp"
 #include "mpi/abi/switches.hpp"
 #include "mpi/engine/engine.hpp"
 
@@ -28,21 +29,39 @@ struct Members;
 
 // Nothing is recorded for MPI_PROC_NULL, nor for processes outside of MPI_COMM_WORLD. REQUIRES, for
 // all functions below: switches.traces_messages.
-void trace_sent(const Call& send) noexcept;
+// Returns the number by which records name the request of `send`, or 0 for a blocking call.
+std::uint32_t trace_sent(const Call& send) noexcept;
+// trace_begun(): `request` stands for the send with this number. trace_over(): a call that has sent
+// and received ends, and so does the send with this number.
+void trace_begun(MPI_Request request, std::uint32_t number);
+void trace_over(std::uint32_t number) noexcept;
 // A message of this task has left, after it had waited here for this time.
 void trace_waited(const Call& send, std::uint64_t task, std::uint64_t waited_ns) noexcept;
 // `task`: an id, or 0: the running one.
 void trace_received(const Members* members, const MPI_Status& status, std::uint64_t task) noexcept;
 
-// trace_receive(): `request` stands for a receive of MPI. trace_completed(): it has completed;
-// nothing is recorded if trace_receive() was not called for it.
+// trace_posted(): `request` stands for this receive; `ours`: the operation of a receive that imbrex
+// matches, or null for a receive of MPI. trace_receive(): as trace_posted(), for a receive of a
+// message that MPI_Mprobe has found. trace_completed(): the request has completed; nothing is
+// recorded if it is unknown.
+void trace_posted(MPI_Request request, const Call& receive, const Operation* ours);
 void trace_receive(MPI_Request request, const Members* members);
 void trace_completed(MPI_Request request, const MPI_Status& status, std::uint64_t task) noexcept;
 
 // trace_matched(): a receive that imbrex matches begins. trace_ended(): it ends.
+// trace_completed(): an operation of imbrex for `request` has completed; MPI_REQUEST_NULL if the
+// program does not have the handle any more.
 void trace_matched(const Operation* receive, MPI_Comm comm);
-void trace_completed(const Operation& receive, std::uint64_t task) noexcept;
+void trace_completed(const Operation& operation, MPI_Request request, std::uint64_t task) noexcept;
 void trace_ended(const Operation* receive) noexcept;
+
+// The running task is about to wait for these requests.
+enum class WaitsFor : std::uint8_t { all, any, some };
+void trace_waiting(const char* call, WaitsFor what, int count,
+                   const MPI_Request* requests) noexcept;
+// The program hands over `request`, and gets `future`. `ours`: as for trace_posted().
+void trace_given(MPI_Request request, const detail::Completion* future,
+                 const Operation* ours) noexcept;
 
 // trace_send_init(): `request` is a persistent send. trace_start(): it starts.
 void trace_send_init(MPI_Request request, const Call& send);
@@ -70,6 +89,10 @@ class TracedCollective {
   const char* call_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::uint32_t communicator_ = 0;
+  int root_ = -1;
 };
+
+// Records a non-blocking collective that has begun. Returns `code`.
+int trace_begun_collective(const Call& call, int code, const MPI_Request* request);
 
 }  // namespace imbrex::mpi

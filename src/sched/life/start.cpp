@@ -290,6 +290,7 @@ RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
     worker.recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
                            static_cast<std::uint32_t>(id));
   }
+  detail::records_waits.store(!options.TRACE.empty(), std::memory_order_relaxed);
   const std::vector<int> where = topology.described(processors_of(processors, workers_wanted));
   base::Neighbours near = topology.neighbours(where);
   PolicySetup setup{.workers = workers_wanted,

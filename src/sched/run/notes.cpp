@@ -72,16 +72,33 @@ namespace {
   return end.kind == detail::AccessKind::range_end ? address(end) - address(access) : 0;
 }
 
-// An access in the trace's form: tasks are reused, so a future of a task is named by its id.
+// A completion in the trace's form: tasks are reused, so a task is named by its id. The memory of
+// other completions is reused, too: whether it was set tells apart the two that an address names.
+struct Named {
+  std::uint64_t number;
+  Awaited what;
+};
+[[nodiscard]] Named named(const detail::Completion& completion) noexcept {
+  if (task::is_task(completion)) {
+    return {static_cast<const Task&>(completion).id, Awaited::task};
+  }
+  return {reinterpret_cast<std::uint64_t>(&completion) | (completion.event.has_fired() ? 1u : 0u),
+          Awaited::future};
+}
+
 void record_access(Worker& worker, const std::uint64_t id, const detail::AccessSpec& access) {
   if (access.kind >= detail::AccessKind::object_end) return;  // recorded with the access before it
   std::uint64_t place = address(access);
+  std::uint64_t more = 0;
   if (access.kind == detail::AccessKind::after) {
-    const auto& earlier = *static_cast<const detail::Completion*>(access.address);
-    place = task::is_task(earlier) ? static_cast<const Task&>(earlier).id : 0;
+    const Named earlier = named(*static_cast<const detail::Completion*>(access.address));
+    place = earlier.what == Awaited::task ? earlier.number : 0;
+    more = earlier.what == Awaited::task ? 0 : earlier.number;
+  } else {
+    more = range_bytes(access);
   }
   worker.recorder.record(Kind::task_access, id, place, static_cast<std::uint64_t>(access.kind),
-                         range_bytes(access));
+                         more);
 }
 
 void record_begin(Worker& worker, const Task& task) {
@@ -112,6 +129,7 @@ std::uint64_t time_of(const Worker& worker, const Task& task) noexcept {
 void creation(Worker& worker, const std::uint64_t id, const detail::TaskSpec& spec) {
   worker.recorder.record(Kind::task_create, id, name_of(spec.name, spec.where),
                          word(spec.priority), worker.task->id);
+  if (spec.tied || worker.ties_all) worker.recorder.record(Kind::task_bound, id, 0, 1, 0);
   for (const detail::AccessSpec& access : spec.accesses) record_access(worker, id, access);
 }
 
@@ -127,14 +145,59 @@ void release(Worker& worker, const void* const address) {
                          reinterpret_cast<std::uint64_t>(address), 0, 0);
 }
 
+void asks(Worker& worker, const detail::Completion& other) {
+  if (!worker.recorder.tracing() || worker.task == nullptr) return;
+  const Named asked = named(other);
+  worker.recorder.record(Kind::future_awaited, worker.task->id, 0, asked.number,
+                         static_cast<std::uint64_t>(asked.what));
+}
+
+void opens_scope(Worker& worker) {
+  worker.recorder.record(Kind::scope_begin, worker.task->id, 0, 0, 0);
+}
+
+void ends_scope(Worker& worker) {
+  worker.recorder.record(Kind::scope_end, worker.task->id, 0, 0, 0);
+}
+
+void awaits_children(Worker& worker, const bool with_descendants) {
+  worker.recorder.record(Kind::children_awaited, worker.task->id, with_descendants ? 1 : 0, 0, 0);
+}
+
+void sets(const detail::PromiseState& promise) {
+  Worker* const worker = current_worker();
+  if (worker == nullptr || !worker->recorder.tracing()) return;
+  worker->recorder.record(Kind::future_set, worker->task != nullptr ? worker->task->id : 0,
+                          name_of(promise.name, promise.where), 0,
+                          reinterpret_cast<std::uint64_t>(&promise));
+}
+
+void joins(const detail::Completion& joint, const std::span<detail::Completion* const> parts,
+           const bool all) {
+  Worker* const worker = current_worker();
+  if (worker == nullptr || !worker->recorder.tracing()) return;
+  for (const detail::Completion* const part : parts) {
+    const Named other = named(*part);
+    worker->recorder.record(Kind::future_joins, other.number,
+                            static_cast<std::uint64_t>(other.what), all ? 0 : 1,
+                            reinterpret_cast<std::uint64_t>(&joint));
+  }
+}
+
+void bind(Worker& worker, const Task& task, const int place) {
+  if (!worker.recorder.tracing()) return;
+  worker.recorder.record(Kind::task_bound, task.id, word(place + 1), task.tied ? 1 : 0, 0);
+}
+
 void suspension(Worker& worker, const Task& task, const detail::WaitReason& reason) {
   if (!worker.foreign()) worker.recorder.enter(Activity::overhead);
   if (!worker.recorder.tracing()) return;
   std::uint64_t what = 0;
   Awaited awaited = Awaited::unknown;
-  if (reason.completion != nullptr && task::is_task(*reason.completion)) {
-    what = static_cast<const Task&>(*reason.completion).id;
-    awaited = Awaited::task;
+  if (reason.completion != nullptr) {
+    const Named other = named(*reason.completion);
+    what = other.number;
+    awaited = other.what;
   } else if (reason.kind == detail::WaitKind::mpi) {
     what = static_cast<std::uint32_t>(reason.peer) |
            static_cast<std::uint64_t>(static_cast<std::uint32_t>(reason.tag)) << 32;
@@ -187,7 +250,9 @@ void waited(Worker& worker) noexcept {
 
 void hold(Worker& worker, detail::Completion* const source) {
   if (worker.recorder.tracing()) {
-    worker.recorder.record(Kind::task_hold, worker.task->id, 0, 0, 0);
+    const Named other = source != nullptr ? named(*source) : Named{0, Awaited::unknown};
+    worker.recorder.record(Kind::task_hold, worker.task->id, 0, other.number,
+                           static_cast<std::uint64_t>(other.what));
   }
   if (source == nullptr) return;
   apply(worker, [&](task::Lineage& lineage, task::Outcome& outcome) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <source_location>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,19 @@ void waited(Worker& worker) noexcept;
 void hold(Worker& worker, detail::Completion* source);
 // The task ends its access to `address`.
 void release(Worker& worker, const void* address);
+// For the trace alone: the task asks for the value of `other`.
+void asks(Worker& worker, const detail::Completion& other);
+// The task opens or ends a finish(), or waits for its children, or for its descendants, too.
+// REQUIRES: there is a trace.
+void opens_scope(Worker& worker);
+void ends_scope(Worker& worker);
+void awaits_children(Worker& worker, bool with_descendants);
+// For the trace alone: `promise` is set.
+void sets(const detail::PromiseState& promise);
+// For the trace alone: `joint` is set by all of its parts, or by one.
+void joins(const detail::Completion& joint, std::span<detail::Completion* const> parts, bool all);
+// For the trace alone: the new `task` runs on workers of this place only; -1: on all.
+void bind(Worker& worker, const Task& task, int place);
 
 // ---- events of other tasks -------------------------------------------------------------------
 

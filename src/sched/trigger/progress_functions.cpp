@@ -111,6 +111,7 @@ void Triggers::trigger(Worker& worker, const detail::EventName& name) {
   NamedEvent* const event = names_.trigger(name, finish_of(worker), caller_of(worker));
   if (event == nullptr) return;
   triggered_.fetch_add(1, std::memory_order_relaxed);
+  if (detail::records_waits.load(std::memory_order_relaxed)) [[unlikely]] notes::sets(*event);
   fire(worker, event->event);
   drop_reference(worker, *event);
 }

@@ -41,7 +41,11 @@ Completion* join(const std::span<Completion* const> parts, const bool all, const
     if (part == nullptr) throw Error(fmt::format("imbrex: {} with an empty future", what));
   }
   for (Completion* const part : parts) share(*part);
-  return &task::join(parts, all);
+  Completion& joint = task::join(parts, all);
+  if (records_waits.load(std::memory_order_relaxed)) [[unlikely]] {
+    sched::notes::joins(joint, parts, all);
+  }
+  return &joint;
 }
 
 }  // namespace
@@ -114,7 +118,10 @@ void fail(PromiseState& state, std::exception_ptr error) noexcept {
 bool take(PromiseState& state) noexcept {
   return !state.taken.exchange(true, std::memory_order_acq_rel);
 }
-void complete(PromiseState& state) noexcept { fire(state.event); }
+void complete(PromiseState& state) noexcept {
+  if (records_waits.load(std::memory_order_relaxed)) [[unlikely]] sched::notes::sets(state);
+  fire(state.event);
+}
 
 void note_destructor() noexcept {
   const std::exception_ptr error = std::make_exception_ptr(

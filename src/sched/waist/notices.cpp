@@ -90,15 +90,26 @@ void learn_path(const std::uint64_t message, const float length_us) noexcept {
   if (runtime != nullptr) runtime->lineage.learn(message, length_us);
 }
 
+namespace {
+
+std::uint64_t peer_and_tag_of(const int peer, const int tag) noexcept {
+  return static_cast<std::uint32_t>(peer) |
+         static_cast<std::uint64_t>(static_cast<std::uint32_t>(tag)) << 32;
+}
+
+std::uint64_t with_request(const std::uint32_t communicator, const std::uint32_t number) noexcept {
+  return communicator | static_cast<std::uint64_t>(number) << 32;
+}
+
+}  // namespace
+
 void trace_message(const MessageRecord& message) noexcept {
   Worker* const worker = sched::current_worker();
   if (worker == nullptr && tracing()) [[unlikely]] {
     return sched::visit(sched::Purpose::passes, [&] { trace_message(message); }, [] {});
   }
   if (worker == nullptr || !worker->recorder.tracing()) return;
-  const std::uint64_t peer_and_tag = static_cast<std::uint32_t>(message.peer) |
-                                     static_cast<std::uint64_t>(
-                                         static_cast<std::uint32_t>(message.tag)) << 32;
+  const std::uint64_t peer_and_tag = peer_and_tag_of(message.peer, message.tag);
   const std::uint64_t running = worker->task != nullptr ? worker->task->id : 0;
   const bool waited = message.waited_ns != 0;
   const trace::Kind kind = waited         ? trace::Kind::message_waited
@@ -106,7 +117,32 @@ void trace_message(const MessageRecord& message) noexcept {
                                           : trace::Kind::message_received;
   worker->recorder.record(kind, message.task != 0 ? message.task : running,
                           waited ? message.waited_ns : message.bytes, peer_and_tag,
-                          message.communicator);
+                          with_request(message.communicator, message.request));
+}
+
+void trace_request(const RequestRecord& request) noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr && tracing()) [[unlikely]] {
+    return sched::visit(sched::Purpose::passes, [&] { trace_request(request); }, [] {});
+  }
+  if (worker == nullptr || !worker->recorder.tracing()) return;
+  const std::uint64_t running = worker->task != nullptr ? worker->task->id : 0;
+  const auto record = [&](const trace::Kind kind, const std::uint64_t a, const std::uint64_t b) {
+    worker->recorder.record(kind, request.task != 0 ? request.task : running, a, b,
+                            with_request(request.communicator, request.request));
+  };
+  switch (request.step) {
+    case RequestStep::receive_posted:
+      return record(trace::Kind::receive_posted, request.bytes,
+                    peer_and_tag_of(request.peer, request.tag));
+    case RequestStep::awaited:
+      return record(trace::Kind::request_awaited, trace::intern(request.call, nullptr),
+                    request.bytes);
+    case RequestStep::ended:
+      return record(trace::Kind::request_ended, 0, 0);
+    case RequestStep::given:
+      return record(trace::Kind::request_given, 0, request.bytes);
+  }
 }
 
 void trace_collective(const CollectiveRecord& collective) noexcept {
@@ -115,10 +151,16 @@ void trace_collective(const CollectiveRecord& collective) noexcept {
     return sched::visit(sched::Purpose::passes, [&] { trace_collective(collective); }, [] {});
   }
   if (worker == nullptr || !worker->recorder.tracing()) return;
+  static constexpr trace::Kind kinds[] = {trace::Kind::collective_begin,
+                                          trace::Kind::collective_end,
+                                          trace::Kind::collective_posted};
+  constexpr std::uint64_t bytes_max = (std::uint64_t{1} << 40) - 1;
   worker->recorder.record(
-      collective.begins ? trace::Kind::collective_begin : trace::Kind::collective_end,
+      kinds[static_cast<std::size_t>(collective.step)],
       worker->task != nullptr ? worker->task->id : 0, trace::intern(collective.call, nullptr),
-      collective.bytes, collective.communicator);
+      std::min(collective.bytes, bytes_max) |
+          static_cast<std::uint64_t>(collective.root + 1) << 40,
+      with_request(collective.communicator, collective.request));
 }
 
 void trace_datum(const std::string_view name, const std::uint64_t key) {

@@ -10,6 +10,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 #include "sched/life/life.hpp"
+#include "sched/run/notes.hpp"
 #include "sched/run/runtime_state.hpp"
 #include "sched/waist/caller.hpp"
 
@@ -154,6 +155,9 @@ void detail::put_at(void* const closure, const imbrex::Place place) {
   if (task.group == sched::Groups::in_place) return;  // it runs at once, at its creation
   runtime.use_places();
   task.group = group.id;
+  if (Worker* const worker = sched::current_worker()) {
+    sched::notes::bind(*worker, task, place.index_);
+  }
 }
 
 }  // namespace imbrex

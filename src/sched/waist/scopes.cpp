@@ -60,6 +60,7 @@ void wait_children() {
   if (worker.task->family == nullptr) return;
   Family& family = *worker.task->family;
   static constexpr WaitReason reason{.kind = WaitKind::children};
+  if (worker.recorder.tracing()) [[unlikely]] sched::notes::awaits_children(worker, false);
   sched::await_scopes(family, task::Await::children, reason);
   forget_children(family);
 }
@@ -70,7 +71,10 @@ void wait_descendants() {
   Worker& worker = *here;
   check_may_wait(worker, "barrier");
   static constexpr WaitReason reason{.kind = WaitKind::children};
-  if (Family* const family = worker.task->family) sched::await_descendants(*family, reason);
+  if (Family* const family = worker.task->family) {
+    if (worker.recorder.tracing()) [[unlikely]] sched::notes::awaits_children(worker, true);
+    sched::await_descendants(*family, reason);
+  }
 }
 
 ScopeMemory* innermost_scope() noexcept {
@@ -116,6 +120,7 @@ void open_scope(ScopeMemory& memory, const std::source_location& where, const Sc
   scope->outer = family.current;
   scope->finish = scope;
   family.current = scope;
+  if (worker.recorder.tracing()) [[unlikely]] sched::notes::opens_scope(worker);
 }
 
 namespace {
@@ -158,7 +163,9 @@ Scope& end_scope(ScopeMemory& memory) noexcept {
     sched::act_on(worker, outcome);
   }
   static constexpr WaitReason reason{.kind = WaitKind::finish};
-  sched::wait_for(*sched::current_worker(), scope, task::Await::descendants, reason);
+  Worker& here = *sched::current_worker();
+  if (here.recorder.tracing()) [[unlikely]] sched::notes::ends_scope(here);
+  sched::wait_for(here, scope, task::Await::descendants, reason);
   sched::task_races::waited(scope, task::Await::descendants);
   Family& family = *scope.owner->family;
   family.current = scope.outer;

@@ -15,6 +15,8 @@
 
 namespace imbrex::detail {
 
+std::atomic<bool> records_waits{false};
+
 bool in_task() noexcept {
   const Worker* worker = sched::current_worker();
   if (worker == nullptr) [[unlikely]] {
@@ -92,6 +94,10 @@ void await(Completion& completion) {
   Worker* const worker = sched::current_worker();
   if (worker == nullptr) [[unlikely]] {
     return await_outside(completion.event, "wait for a future", [&] { await(completion); });
+  }
+  if (records_waits.load(std::memory_order_relaxed)) [[unlikely]] {
+    sched::notes::asks(*worker, completion);
+    if (completion.event.has_fired()) return;
   }
   if (!must_wait(*worker, completion.event, "wait for a future")) [[unlikely]] return;
   if (task::is_task(completion)) {

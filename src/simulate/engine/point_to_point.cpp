@@ -15,6 +15,11 @@ namespace {
          static_cast<std::uint32_t>(tag);
 }
 
+// The key of the channel of a message: its number decides alone if it has one.
+[[nodiscard]] std::uint64_t key_of(const TaskPlan& plan) noexcept {
+  return key_of(plan.peer, plan.message != 0 ? static_cast<int>(plan.message) : plan.tag);
+}
+
 // Limits::network takes no argument, so the rank that asks stands here. One thread simulates.
 Links::Traffic asking;
 
@@ -53,7 +58,7 @@ bool PointToPoint::send(const int rank, Task& task, const TaskPlan& plan, const 
   message.transfer.from = rank;
   message.transfer.to = plan.peer;
   message.transfer.bytes = plan.bytes;
-  message.tag = plan.tag;
+  message.tag = plan.message != 0 ? static_cast<int>(plan.message) : plan.tag;
   message.ends = 2;
   message.is_eager = plan.bytes <= links_.parameters().eager_bytes;
   message.has_turn = plan.bytes > long_bytes;
@@ -93,7 +98,7 @@ void PointToPoint::go(Message& message) {
 
 bool PointToPoint::receive(const int rank, Task& task, const TaskPlan& plan) {
   Port& here = port(rank);
-  const std::uint64_t key = key_of(plan.peer, plan.tag);
+  const std::uint64_t key = key_of(plan);
   Channel& channel = here.channels[key];
   if (channel.unexpected.empty()) {
     channel.posted.push_back(&task);

@@ -39,12 +39,15 @@ struct TaskPlan {
   // takes no worker, and its end releases tasks (MPI_Irecv with when(), futures of other ranks,
   // copies of data with owners, the messages of a collective).
   bool by_library = false;
-  // Not 0: instead of computing, the task creates tasks and waits for them. Program::expand() knows
-  // the task by this number.
+  bool tied = false;         // it resumes on the worker that began it
+  // Not 0: instead of computing, the task creates tasks and waits for them, or it takes steps.
+  // Program::steps() or Program::expand() knows the task by this number.
   std::uint32_t creates = 0;
   int priority = 0;
   int peer = 0;              // rank; of send and receive, as are the next two
   int tag = 0;
+  std::uint32_t message = 0;  // not 0: the number of the message, which alone decides who gets it
+  std::uint32_t signal = 0;   // not 0: the signal that the completion of the task sets
   std::int64_t bytes = 0;
   Time duration = -1;        // of its computation; -1: that of its kernel
   std::uint64_t operation = 0;  // of protocol: by this number Program::call() knows it
@@ -60,6 +63,17 @@ class Batch {
   void access(const std::uint64_t datum, const detail::AccessKind kind) {
     accesses_.emplace_back(reinterpret_cast<const void*>(datum * 64), kind);
     ++tasks_.back().accesses;
+  }
+  void access(const detail::AccessSpec& spec) {
+    accesses_.push_back(spec);
+    ++tasks_.back().accesses;
+  }
+  // The last task follows a signal.
+  void after(const std::uint32_t signal) {
+    access({reinterpret_cast<const void*>(std::uintptr_t{signal}), detail::AccessKind::after});
+  }
+  void give_priority(const int priority) noexcept {
+    for (TaskPlan& task : tasks_) task.priority = priority;
   }
   // After these tasks the creator waits until all that it has created are complete.
   void wait_for_all() noexcept { waits_ = true; }
@@ -115,6 +129,28 @@ class Host {
   ~Host() = default;
 };
 
+// What a task with steps does next. A signal is set once: by the completion of a task or of a
+// request, or by a step. Each rank numbers its signals from 1.
+enum class Act : std::uint8_t {
+  compute,       // for `amount`
+  create,        // task `number`
+  call,          // operation `number`, a send or a receive, and wait for it
+  begin,         // operation `number`
+  await,         // wait for the `amount` signals of this step and of those behind it
+  set,           // set signal `number`
+  hold,          // the task is complete when signal `number` is set, not before
+  release,       // end the access to the address `amount`; it has `number` bytes if it is a range
+  open_scope,
+  close_scope,   // wait for all tasks of the scope, and for those that they have created
+  await_all      // wait for all tasks created here; `number` 1: and for what they have created
+};
+struct TaskStep {
+  Act act;
+  std::uint32_t number;
+  std::int64_t amount;
+};
+using TaskSteps = std::vector<TaskStep>;
+
 class Program {
  public:
   virtual ~Program() = default;
@@ -140,6 +176,24 @@ class Program {
   virtual void poll([[maybe_unused]] int rank) {}
   [[nodiscard]] virtual bool has_arrivals([[maybe_unused]] int rank) const { return false; }
   virtual void add_to([[maybe_unused]] Outcome& outcome) const {}
+
+  // ---- programs whose tasks take steps ----
+
+  // The steps of the task with this number in TaskPlan::creates, and of main, which is number 0.
+  // Null: the task does what expand() says.
+  [[nodiscard]] virtual const TaskSteps* steps([[maybe_unused]] int rank,
+                                           [[maybe_unused]] std::uint32_t number) {
+    return nullptr;
+  }
+  // Number of signals of a rank.
+  [[nodiscard]] virtual std::uint32_t signals([[maybe_unused]] int rank) const { return 0; }
+  // Adds to the empty `batch` the task of Act::create.
+  virtual void add_task([[maybe_unused]] int rank, [[maybe_unused]] std::uint32_t number,
+                        [[maybe_unused]] Batch& batch) {}
+  // Adds to the empty `batch` the tasks of the library that the operation consists of. An operation
+  // of Act::call is one send or receive.
+  virtual void add_operation([[maybe_unused]] int rank, [[maybe_unused]] std::uint32_t number,
+                             [[maybe_unused]] Batch& batch) {}
 };
 
 }  // namespace imbrex::simulate

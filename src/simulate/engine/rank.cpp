@@ -46,6 +46,7 @@ Rank::Rank(EventQueue& events, PointToPoint& mpi, Program& program, const int ra
       only_queue_(policy_->only_queue()),
       kernels_(program.kernels()),
       root_{},
+      library_root_{},
       workers_(static_cast<std::size_t>(setup.workers)) {
   lineage_.use(policy_->flow(), [](void* const policy, Task& task, const int priority) {
     static_cast<sched::Policy*>(policy)->raise(task, priority);
@@ -55,27 +56,41 @@ Rank::Rank(EventQueue& events, PointToPoint& mpi, Program& program, const int ra
     ops_.push_back({.run = nullptr, .drop = nullptr, .destroy = nullptr});
   }
   for (int id = 0; id < setup.workers; ++id) workers_[static_cast<std::size_t>(id)].id = id;
-  task::initialise(root_, {.id = 0,
-                           .name = "main",
-                           .where = {},
-                           .ops = nullptr,
-                           .parent = nullptr,
-                           .scope = nullptr,
-                           .priority = 0,
-                           .group = 0,
-                           .slot_class = 0,
-                           .tied = true});
-  root_.root.store(true, std::memory_order_relaxed);
-  root_.state.store(State::running, std::memory_order_relaxed);
+  for (Task* const root : {&root_, &library_root_}) {
+    task::initialise(*root, {.id = 0,
+                             .name = "main",
+                             .where = {},
+                             .ops = nullptr,
+                             .parent = nullptr,
+                             .scope = nullptr,
+                             .priority = 0,
+                             .group = 0,
+                             .slot_class = 0,
+                             .tied = true});
+    root->root.store(true, std::memory_order_relaxed);
+    root->state.store(State::running, std::memory_order_relaxed);
+  }
   main_ = std::make_unique<Creator>(root_);
+  main_->steps = program.steps(rank, 0);
+  if (main_->steps != nullptr) {
+    library_ = std::make_unique<Creator>(library_root_);
+    signals_.resize(program.signals(rank) + std::size_t{1}, nullptr);
+  }
   mpi.listen(rank, {.arrived = [](void* const object) { static_cast<Rank*>(object)->arrived(); },
                     .object = this});
 }
 
 Rank::~Rank() {
   task::Outcome outcome;
-  if (main_->table != nullptr) main_->table->clear(outcome);
+  for (const auto& creator : {main_.get(), library_.get()}) {
+    if (creator != nullptr && creator->table != nullptr) creator->table->clear(outcome);
+  }
+  const Creators left = std::exchange(creators_, {});  // of a simulation that has failed
+  for (const auto& [task, creator] : left) {
+    if (creator->table != nullptr) creator->table->clear(outcome);
+  }
   while (Task* const dead = outcome.dead.pop()) recycle(*dead);
+  drop_signals();
 }
 
 void Rank::start() {
@@ -138,15 +153,16 @@ void Rank::run(Worker& worker, Task& task) {
     worker.creator = &task == &root_ ? main_.get() : creators_.at(&task).get();
     task.fiber = nullptr;
     worker.creator->family.current->awaiting = task::Await::nothing;
+    worker.was_suspended = true;
     worker.stage = Stage::creates;
-    at(events_.now(), worker);
+    at(events_.now() + std::exchange(worker.creator->owed, 0), worker);
     return;
   }
   worker.began = events_.now();
   if (task.fiber == nullptr) return begin(worker, task);
   task.fiber = nullptr;
   worker.was_suspended = true;
-  if (plan_of(task).role == Role::receive) note_receive(task);
+  if (plan_of(task).role == Role::receive) note_receive(task, plan_of(task));
   sums_.overhead_ns += setup_.overhead_ns;
   worker.stage = Stage::ends;
   at(events_.now() + setup_.overhead_ns, worker);
@@ -194,7 +210,7 @@ void Rank::call(Worker& worker) {
   const TaskPlan& plan = plan_of(task);
   bool completes = false;
   if (plan.role == Role::send) {
-    note_send(task);
+    note_send(task, plan);
     const int urgency = policy_->urgency_of(task.priority.load(std::memory_order_relaxed));
     completes = mpi_.send(rank_, task, plan, urgency);
   } else if (plan.role == Role::protocol) {
@@ -206,7 +222,7 @@ void Rank::call(Worker& worker) {
   } else {
     completes = mpi_.receive(rank_, task, plan);
     if (completes) {
-      note_receive(task);
+      note_receive(task, plan);
       sums_.overhead_ns += setup_.overhead_ns;
       worker.stage = Stage::ends;
       at(events_.now() + setup_.overhead_ns, worker);
@@ -238,15 +254,16 @@ void Rank::end(Worker& worker) {
     const Time duration = worker.was_suspended ? 0 : 1 + events_.now() - worker.began;
     step = lineage_.ends(task, static_cast<std::uint64_t>(duration));
   }
-  const auto creator = task.family != nullptr ? creators_.extract(&task) : Creators::node_type();
-  if (!creator.empty() && creator.mapped()->table != nullptr) {
-    creator.mapped()->table->clear(outcome);
+  if (task.family != nullptr) {
+    const Creator& creator = *creators_.at(&task);
+    if (creator.table != nullptr) creator.table->clear(outcome);
   }
   if (task::body_ended(task)) task::complete(task, worker.tally, outcome);
   ++sums_.ended;
   note_end(step, outcome);
   Task* const next = sched::rules::take_only_one(outcome.ready, [&](const Task& ready) {
-    return worker.inbox == nullptr && !plan_of(ready).by_library && policy_->empty(worker.id);
+    return worker.inbox.empty() && !ready.tied && !is_by_library(ready) &&
+           policy_->empty(worker.id);
   });
   act_on(worker.id, outcome);
   poll_if_due(worker);
@@ -261,7 +278,11 @@ void Rank::end(Worker& worker) {
 
 Entry Rank::take_others(Worker& worker) {
   worker.turn_of_others.begin();
-  if (worker.inbox != nullptr) return {std::exchange(worker.inbox, nullptr), true};
+  if (!worker.inbox.empty()) {
+    Task* const task = worker.inbox.front();
+    worker.inbox.pop_front();
+    return {task, true};
+  }
   if (Task* const task = sched::rules::take_due(worker.behind, false, begun_)) {
     if (!worker.behind.empty()) worker.turn_of_others.after_one_pick();
     return {task, true};
@@ -274,7 +295,7 @@ Entry Rank::take_others(Worker& worker) {
 }
 
 Entry Rank::find(Worker& worker, const bool eager) {
-  if (worker.inbox != nullptr || worker.turn_of_others.is_due()) {
+  if (!worker.inbox.empty() || worker.turn_of_others.is_due()) {
     if (const Entry entry = take_others(worker)) return entry;
   }
   if (lineage_.is_behind()) {
@@ -324,8 +345,14 @@ void Rank::act_on(const int worker, task::Outcome& outcome) {
 
 void Rank::enqueue(const int worker, Task& task, const Origin origin) {
   if (&task == &root_) {  // it is tied to the thread of worker 0
-    workers_[0].inbox = &task;
+    workers_[0].inbox.push_back(&task);
     wake(workers_[0]);
+    return;
+  }
+  if (task.tied && origin == Origin::resumed) {
+    Worker& home = workers_[static_cast<std::size_t>(creators_.at(&task)->worker)];
+    home.inbox.push_back(&task);
+    wake(home);
     return;
   }
   if (origin != Origin::resumed && plan_of(task).by_library) return post(worker, task);
@@ -359,6 +386,14 @@ void Rank::wake(Worker& worker) {
 }
 
 void Rank::recycle(Task& task) {
+  if (task.family != nullptr) {
+    const auto creator = creators_.extract(&task);
+    if (!creator.empty() && creator.mapped()->table != nullptr) {
+      task::Outcome outcome;
+      creator.mapped()->table->clear(outcome);
+      act_on(sched::no_worker, outcome);
+    }
+  }
   if (task.accesses != nullptr) task::destroy_accesses(task, small_);
   task.state.store(State::free, std::memory_order_relaxed);
   if (task.slot_class != 0) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -102,6 +103,21 @@ class Rank {
     Batch batch;
     bool created_all = false;
     bool checked_ahead = false;    // for the next task
+    // The steps of a task that has them, the next step, and whether that step has begun.
+    const TaskSteps* steps = nullptr;
+    std::size_t position = 0;
+    bool in_step = false;
+    Time owed = 0;                 // what the call takes that has just ended
+    bool receives = false;         // that call is a receive
+    TaskPlan received;             // by that call
+    int worker = 0;                // a tied task resumes here
+    std::vector<std::unique_ptr<task::Scope>> scopes;  // open ones, outermost first
+    std::deque<task::Waiter> waits;  // of its present wait for signals
+    std::deque<task::Hold> holds;
+  };
+  // Sets a signal when the event happens with which it waits.
+  struct Forward : task::Waiter {
+    detail::Completion* to = nullptr;
   };
   using Creators = std::unordered_map<const Task*, std::unique_ptr<Creator>>;
   struct Worker {
@@ -115,7 +131,7 @@ class Rank {
     bool was_suspended = false;
     sched::rules::TurnOfOthers turn_of_others;
     task::Tally tally;
-    Task* inbox = nullptr;         // of worker 0: the creator
+    std::deque<Task*> inbox;       // tasks that must resume here: main, and tied ones
     std::deque<sched::Behind> behind;
   };
 
@@ -148,13 +164,39 @@ class Rank {
   [[nodiscard]] bool refill(Worker& worker);
   [[nodiscard]] bool gives_way(Worker& worker);
   void wait_for_all(Worker& worker);
-  // Why a creator leaves its worker: tasks go first, or it waits for all its tasks or an event.
-  enum class Leaves : std::uint8_t { ahead, waits_for_all, waits_for_event };
+  // Why a creator leaves its worker: tasks go first, or it waits for all its tasks, for those that
+  // it has created itself, or for an event.
+  enum class Leaves : std::uint8_t { ahead, waits_for_all, waits_for_children, waits_for_event };
   void leave_creator(Worker& worker, std::uint64_t tasks_min, Leaves why);
   void put_behind(Worker& worker, Task& task, std::uint64_t before);
   [[nodiscard]] Task& make_task(const Creator& creator, const TaskPlan& plan,
                                 std::size_t accesses);
-  void submit(Worker& worker, const TaskPlan& plan);
+  void submit(int worker, Creator& creator);
+  [[nodiscard]] bool is_by_library(const Task& task) const noexcept {
+    return &task != &root_ && plan_of(task).by_library;
+  }
+
+  // ---- tasks that take steps ----
+  void take_steps(Worker& worker);
+  // These return whether the task goes on now, with its next step.
+  [[nodiscard]] bool take_step(Worker& worker, const TaskStep& step);
+  [[nodiscard]] bool create_task(Worker& worker, const TaskStep& step);
+  [[nodiscard]] bool call_operation(Worker& worker, const TaskStep& step);
+  [[nodiscard]] bool begin_operation(Worker& worker, const TaskStep& step);
+  [[nodiscard]] bool await_signals(Worker& worker, const TaskStep& step);
+  [[nodiscard]] bool await_tasks(Worker& worker, task::Await what);
+  [[nodiscard]] bool close_scope(Worker& worker);
+  [[nodiscard]] bool take_time(Worker& worker, Time time);
+  [[nodiscard]] bool leave_steps(Worker& worker, int count);
+  static void open_scope(Creator& creator);
+  void hold(Creator& creator, std::uint32_t number);
+  void release(const Worker& worker, const TaskStep& step);
+  void end_steps(Worker& worker);
+  [[nodiscard]] detail::Completion& signal(std::uint32_t number);
+  void set_signal(int worker, std::uint32_t number);
+  void name_signal(Task& task, std::uint32_t number);
+  void translate_signals(std::span<const detail::AccessSpec> accesses);
+  void drop_signals();
 
   // ---- messages of the library ----
   void post(int worker, Task& task);
@@ -169,8 +211,8 @@ class Rank {
 
   // ---- notes for the policy (sched/run/notes) ----
   void mark(Task& task);
-  void note_send(Task& task);
-  void note_receive(Task& task);
+  void note_send(Task& task, const TaskPlan& plan);
+  void note_receive(Task& task, const TaskPlan& plan);
   void note_end(const task::Step& step, const task::Outcome& outcome);
   static void told(std::uint64_t message, float length_us) noexcept;
   void tell(std::uint64_t message, float length_us);
@@ -195,7 +237,13 @@ class Rank {
   std::vector<Kernel> kernels_;
   Task root_;                                // main
   std::unique_ptr<Creator> main_;
-  Creators creators_;                        // tasks that create tasks
+  Creators creators_;                        // tasks that create tasks, or that take steps
+  Task library_root_;                        // the parent of what the library does for steps
+  std::unique_ptr<Creator> library_;
+  std::vector<detail::Completion*> signals_;  // by number; null: nobody has named it yet
+  std::deque<detail::Completion> promises_;   // signals that no task of its own stands for
+  std::deque<Forward> forwards_;
+  std::vector<detail::AccessSpec> translated_;  // kept for its memory
   std::vector<Worker> workers_;
   std::deque<sched::Behind> behind_;         // tasks that gave way, for any worker
   std::uint32_t expected_ = 0;               // live tasks of the library that only receive

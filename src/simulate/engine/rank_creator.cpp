@@ -19,11 +19,11 @@ using task::State;
 void Rank::create(Worker& worker) {
   flush(worker);
   Creator& creator = *worker.creator;
+  if (creator.steps != nullptr) return take_steps(worker);
   if (creator.batch.empty() && !refill(worker)) return;
   if (!creator.checked_ahead && gives_way(worker)) return;
   creator.checked_ahead = false;
-  submit(worker, creator.batch.front());
-  creator.batch.pop();
+  submit(worker.id, creator);
   const Time busy = setup_.creator_ns + std::exchange(worker.owed, 0);
   sums_.overhead_ns += setup_.creator_ns;
   at(events_.now() + busy, worker);
@@ -33,8 +33,12 @@ void Rank::create(Worker& worker) {
 void Rank::begin_creator(Worker& worker, Task& task, const TaskPlan& plan) {
   auto creator = std::make_unique<Creator>(task);
   if (task.scope != nullptr) creator->family.children.finish = task.scope->finish;
-  program_.expand(rank_, plan, creator->batch);
-  creator->created_all = true;
+  creator->worker = worker.id;
+  creator->steps = program_.steps(rank_, plan.creates);
+  if (creator->steps == nullptr) {
+    program_.expand(rank_, plan, creator->batch);
+    creator->created_all = true;
+  }
   worker.creator = creator.get();
   worker.stage = Stage::creates;
   creators_.emplace(&task, std::move(creator));
@@ -110,11 +114,13 @@ void Rank::leave_creator(Worker& worker, const std::uint64_t tasks_min, const Le
   worker.creator = nullptr;
   poll_if_due(worker);
   Task* const next = find_claimed(worker, false);
+  const bool for_all = why == Leaves::waits_for_all;
   if (why == Leaves::ahead) {
     const auto ready = static_cast<std::uint64_t>(policy_->size());
     put_behind(worker, task, sched::rules::tasks_before(ready, tasks_min));
-  } else if (why == Leaves::waits_for_all &&
-             creator.family.current->begin_wait(task::Await::descendants)) {
+  } else if (why != Leaves::waits_for_event &&
+             creator.family.current->begin_wait(for_all ? task::Await::descendants
+                                                        : task::Await::children)) {
     task.pending.store(0, std::memory_order_relaxed);
     task::change_state(task, State::suspended, State::resumable);
     enqueue(worker.id, task, sched::Origin::resumed);
@@ -136,7 +142,7 @@ void Rank::resume_creator() {
 void Rank::put_behind(Worker& worker, Task& task, const std::uint64_t before) {
   task.pending.store(0, std::memory_order_relaxed);
   task::change_state(task, State::suspended, State::resumable);
-  const bool stays = &task == &root_ || workers_.size() == 1;
+  const bool stays = task.tied || workers_.size() == 1;
   sched::rules::insert(stays ? worker.behind : behind_, {&task, begun_ + before});
   if (!stays) wake_one();
 }
@@ -157,23 +163,30 @@ Task& Rank::make_task(const Creator& creator, const TaskPlan& plan, const std::s
                           .priority = plan.priority,
                           .group = 0,
                           .slot_class = static_cast<std::uint8_t>(slot_class),
-                          .tied = false});
+                          .tied = plan.tied});
   ::new (task.closure()) Closure{plan};
   return task;
 }
 
-void Rank::submit(Worker& worker, const TaskPlan& plan) {
-  Creator& creator = *worker.creator;
-  const auto accesses = creator.batch.front_accesses();
+// The next task of the creator's batch.
+void Rank::submit(const int worker, Creator& creator) {
+  auto accesses = creator.batch.front_accesses();
+  if (!signals_.empty()) {
+    translate_signals(accesses);
+    accesses = translated_;
+  }
+  const TaskPlan plan = creator.batch.front();
   Task& task = make_task(creator, plan, accesses.size());
+  creator.batch.pop();
   creator.family.current->count_spawned();
   task.reach = task::Reach::entry;
   if (plan.by_library && plan.role == Role::protocol) ++expected_;
+  if (plan.signal != 0) name_signal(task, plan.signal);
   ++sums_.created;
   sums_.live_most = std::max(sums_.live_most, sums_.created - sums_.ended);
   if (accesses.empty()) {
     task.pending.store(0, std::memory_order_relaxed);
-    enqueue(worker.id, task, sched::Origin::forked);
+    enqueue(worker, task, sched::Origin::forked);
     return;
   }
   if (creator.table == nullptr) {
@@ -184,7 +197,7 @@ void Rank::submit(Worker& worker, const TaskPlan& plan) {
   task::Outcome outcome;
   creator.table->reserve(task, outcome);
   if (creator.table->link(task, small_, outcome)) task::make_ready(task, outcome.ready);
-  act_on(worker.id, outcome);
+  act_on(worker, outcome);
 }
 
 // ---- messages of the library -----------------------------------------------------------------

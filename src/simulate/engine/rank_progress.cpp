@@ -87,7 +87,7 @@ void Rank::complete_protocol(Task& task) {
 // What `task` has sent or received is complete.
 void Rank::goes_on(const int worker, Task& task) {
   if (!task.release()) return;
-  if (plan_of(task).by_library) {
+  if (is_by_library(task)) {
     task.fiber = nullptr;
     task::change_state(task, task::State::suspended, task::State::running);
     return complete_posted(worker, task);
@@ -106,16 +106,14 @@ void Rank::mark(Task& task) {
   while (Task* const dead = outcome.dead.pop()) recycle(*dead);
 }
 
-void Rank::note_send(Task& task) {
-  if (!lineage_.flow().learns) return;
-  const TaskPlan& plan = plan_of(task);
+void Rank::note_send(Task& task, const TaskPlan& plan) {
+  if (!lineage_.flow().learns || task.is_root()) return;
   lineage_.sends(task);
   lineage_.sends(task, message_of(plan.peer, plan.tag));
 }
 
-void Rank::note_receive(Task& task) {
-  if (!lineage_.flow().times()) return;
-  const TaskPlan& plan = plan_of(task);
+void Rank::note_receive(Task& task, const TaskPlan& plan) {
+  if (!lineage_.flow().times() || task.is_root()) return;
   teller = this;
   lineage_.receives(task, message_of(plan.peer, plan.tag));
 }

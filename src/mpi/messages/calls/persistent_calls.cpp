@@ -65,7 +65,9 @@ int start(Persistent& it, MPI_Request* request) {
     const Envelope wanted = it.arguments.wanted;
     switch (it.communicator.begin(wanted, receive.get(), &arrived, post)) {
       case Begun::posted:
-        if (switches.traces_messages) trace_receive(*request, members_of(it.arguments.comm));
+        if (switches.traces_messages) {
+          trace_posted(*request, call_of("MPI_Start", it.arguments), nullptr);
+        }
         if (code == MPI_SUCCESS && !std::exchange(it.posted, true)) it.communicator.count_open(+1);
         return code;
       case Begun::queued:

@@ -154,14 +154,10 @@ int irecv_anywhere(const Call& call, const Arguments& it, MPI_Request* request) 
 
 int irecv(const Call& call, const Arguments& it, MPI_Request* request) {
   const int code = irecv_anywhere(call, it, request);
-  if (code == MPI_SUCCESS) note_receive(*request, it.comm);
-  return code;
-}
-
-void note_receive(MPI_Request request, MPI_Comm comm) {
-  if (switches.traces_messages && substitute(request) == nullptr) {
-    trace_receive(request, members_of(comm));
+  if (code == MPI_SUCCESS && switches.traces_messages) {
+    trace_posted(*request, call, substitute(*request));
   }
+  return code;
 }
 
 // ---- probes ----------------------------------------------------------------------------------

@@ -31,10 +31,6 @@ namespace imbrex::mpi::messages {
 // The request may stand for a receive that imbrex matches.
 [[nodiscard]] int irecv(const Call& call, const Arguments& arguments, MPI_Request* request);
 
-// Tells a trace that `request` receives from `comm`, unless it stands for a receive that imbrex
-// matches, which reports itself.
-void note_receive(MPI_Request request, MPI_Comm comm);
-
 // These take such a request, a request of MPI, and null and inactive ones.
 [[nodiscard]] int wait(const Call& call, MPI_Request* request, MPI_Status* status);
 [[nodiscard]] int cancel(MPI_Request* request);

@@ -232,8 +232,9 @@ template <class Post>
 int isendrecv(const char* name, const Sending& sending, const Arguments& it, bool pack_first,
               MPI_Request* request, Post mpis_own) {
   const int code = isendrecv_anywhere(name, sending, it, pack_first, request, mpis_own);
-  if (code == MPI_SUCCESS && !has<Quirk::isendrecv_has_no_status>()) {
-    note_receive(*request, it.comm);
+  if (code == MPI_SUCCESS && switches.traces_messages &&
+      !has<Quirk::isendrecv_has_no_status>()) {
+    trace_posted(*request, call_of(name, it), substitute(*request));
   }
   return code;
 }

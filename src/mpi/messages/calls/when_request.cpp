@@ -122,7 +122,7 @@ struct PromisedOurs : mpi::messages::Listener {
     if (ended->code != MPI_SUCCESS) {
       ended->forget_freed();
     } else if (mpi::switches.traces_messages) {
-      mpi::trace_completed(*ended, owned->promised.task.id);
+      mpi::trace_completed(*ended, MPI_REQUEST_NULL, owned->promised.task.id);
     }
     owned->promised.complete(*ended, persistent);
   }
@@ -141,9 +141,12 @@ Future<MPI_Status> take_over_ours(const char* call, Substitute& ours, MPI_Reques
     if (ours.done()) throw promised->promised.refuse();
     promised->persistent = request;
   }
+  Future<MPI_Status> future = promised->promised.promise.future();
+  if (mpi::switches.traces_messages) {
+    mpi::trace_given(request, detail::completion_of(future), &ours);
+  }
   request = MPI_REQUEST_NULL;
   ours.take_handle();
-  Future<MPI_Status> future = promised->promised.promise.future();
   PromisedOurs& waiting = *promised.release();
   const bool waits = ours.attend(waiting);
   if (token != nullptr) give_token(*token);
@@ -166,6 +169,7 @@ Future<MPI_Status> mpi::take_over(const char* call, MPI_Request& request,
   auto operation = std::make_unique<PromisedOperation>(call, place);
   Future<MPI_Status> future = operation->promised.promise.future();
   operation->given = request;
+  if (switches.traces_messages) trace_given(request, detail::completion_of(future), nullptr);
 
   int done = 0;
   {

@@ -24,7 +24,8 @@ Substitute* substitute(MPI_Request request) noexcept {
 
 int conclude(Substitute& operation, MPI_Request* request, MPI_Status* status) {
   const std::unique_ptr<Substitute> owned(&operation);
-  check::end_request(*request);
+  const MPI_Request handle = *request;
+  check::end_request(handle);
   copy_status(operation.status, status);
   if (Token* const token = operation.token()) {
     give_token(*token);
@@ -33,7 +34,7 @@ int conclude(Substitute& operation, MPI_Request* request, MPI_Status* status) {
     persistent->active = nullptr;
   }
   if (operation.code == MPI_SUCCESS) {
-    if (switches.traces_messages) trace_completed(operation, 0);
+    if (switches.traces_messages) trace_completed(operation, handle, 0);
     return MPI_SUCCESS;
   }
   operation.forget_freed();
