@@ -10,7 +10,7 @@ from imbrex_errors import CommandError
 from imbrex_trace import reader
 
 RECORDED = "trace"  # the name of the program
-RECORD_BYTES = 250  # of memory, for each record of a trace that is simulated: at most, measured
+RECORD_BYTES = 250  # of memory, for each record of a simulated trace: estimated, not measured
 LARGE = 10_000_000  # records
 ABOUT = "DIRECTORY holds the trace of a run."
 
