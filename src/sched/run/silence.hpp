@@ -24,7 +24,7 @@ struct NapLimits {
 // only if it is much longer; two such polls in a row bring the naps back to the shortest one.
 class Silence {
  public:
-  Silence(const NapLimits& limits, const std::uint64_t now) noexcept
+  Silence(const NapLimits limits, const std::uint64_t now) noexcept
       : limits_(limits), since_(now) {}
 
   // A poll has completed an operation, or the thread was woken.
@@ -78,7 +78,7 @@ class Silence {
     return now > since_ ? now - since_ : 0;
   }
 
-  const NapLimits& limits_;
+  NapLimits limits_;
   std::uint64_t since_;
   bool was_slow_ = false;    // the last poll seems to have moved data
   std::uint64_t moved_ = 0;  // ticks of polls that seem to have moved data, since then
