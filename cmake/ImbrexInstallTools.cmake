@@ -5,9 +5,8 @@
 # The command finds its modules beside itself, behind the link.
 install(PROGRAMS tools/imbrex DESTINATION ${imbrex_share} COMPONENT tools)
 install(PROGRAMS tools/netlab DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
-set(imbrex_tools calibrate compile config deaths errors fortran run simulate simulate_plot
-  simulate_program)
-list(TRANSFORM imbrex_tools REPLACE "(.+)" "tools/imbrex_\\1.py")
+file(GLOB imbrex_tools CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/imbrex_*.py)
+list(FILTER imbrex_tools EXCLUDE REGEX "_test[.]py$")
 install(FILES ${imbrex_tools} tools/imbrex_calibrate.c src/base/tables/policies.def
   DESTINATION ${imbrex_share} COMPONENT tools)
 install(DIRECTORY tools/networks DESTINATION ${imbrex_share} COMPONENT tools)
