@@ -7,12 +7,15 @@
 #include <utility>
 
 #include "mpi/abi/standard.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/messages/calls/receives.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/matching/wait.hpp"
 #include "mpi/messages/requests/generalized_request.hpp"
+#include "mpi/messages/requests/program_handles.hpp"
 #include "mpi/messages/requests/request_table.hpp"
 #include "mpi/messages/sends/outgoing.hpp"
+#include "mpi/recording/message_records.hpp"
 
 namespace imbrex::mpi::messages {
 
