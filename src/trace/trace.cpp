@@ -21,6 +21,7 @@
 #include "base/guarded.hpp"
 #include "base/options.hpp"
 #include "base/spin_lock.hpp"
+#include "base/text/json_text.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "trace/symbols.hpp"
@@ -28,6 +29,8 @@
 namespace imbrex::trace {
 
 namespace {
+
+using base::text::json_text;
 
 struct Names {
   base::SpinLock lock;
@@ -38,21 +41,6 @@ struct Names {
 Names& names() {
   static Names& table = *new Names;  // used after static destructors have run
   return table;
-}
-
-std::string json_text(const std::string& text) {
-  std::string out = "\"";
-  for (const char character : text) {
-    if (character == '"' || character == '\\') {
-      out += '\\';
-      out += character;
-    } else if (static_cast<unsigned char>(character) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<int>(character));
-    } else {
-      out += character;
-    }
-  }
-  return out + '"';
 }
 
 // The program's command line as a list in JSON; bytes beyond 4,000 are left out.

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text/json_text.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 
@@ -24,22 +25,6 @@ constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 [[noreturn]] void fail(const std::string& path) {
   throw Error(fmt::format("imbrex: the insertions for imbrex simulate cannot be written to {}: {}",
                           path, std::strerror(errno)));
-}
-
-// As a string of JSON.
-[[nodiscard]] std::string quoted(const std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      result += fmt::format("\\u{:04x}", static_cast<int>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
 }
 
 }  // namespace
@@ -159,9 +144,10 @@ void Recorder::write_summary() {
                                  "\"names\": [",
                                  ranks_, spaces_, data_, accesses_);
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    text += fmt::format("{}[{}, {}]", i == 0 ? "" : ", ", quoted(names_[i]), counts_[i]);
+    text += fmt::format("{}[{}, {}]", i == 0 ? "" : ", ", base::text::json_text(names_[i]),
+                        counts_[i]);
   }
-  text += fmt::format("], \"viewed\": {}}}\n", quoted(viewed_));
+  text += fmt::format("], \"viewed\": {}}}\n", base::text::json_text(viewed_));
   const std::string path = path_ + ".json";
   std::FILE* const file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) fail(path);
