@@ -91,6 +91,12 @@ Rank::~Rank() {
   }
   while (Task* const dead = outcome.dead.pop()) recycle(*dead);
   drop_signals();
+  // Tasks that the failure has left hold mutexes and what their accesses keep besides.
+  task_slots_.for_each([this](std::byte* const slot) {
+    auto& task = *reinterpret_cast<Task*>(slot);
+    if (task.state.load(std::memory_order_relaxed) == State::free) return;
+    if (task.accesses != nullptr) task::destroy_accesses(task, small_);
+  });
 }
 
 void Rank::start() {
@@ -399,7 +405,7 @@ void Rank::recycle(Task& task) {
   if (task.slot_class != 0) {
     tasks_.give(&task, task.slot_class);
   } else {
-    pool_.give_large(&task);
+    task_slots_.give_large(&task);
   }
 }
 

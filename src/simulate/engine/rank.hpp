@@ -227,9 +227,10 @@ class Rank {
   const std::uint32_t window_;
   Observer* const observer_;
   const std::vector<std::unique_ptr<Rank>>* ranks_ = nullptr;
-  base::SlabPool pool_;
-  base::SlabCache tasks_{pool_};
-  base::SlabCache small_{pool_};
+  base::SlabPool task_slots_;                // of nothing but tasks
+  base::SlabPool small_slots_;
+  base::SlabCache tasks_{task_slots_};
+  base::SlabCache small_{small_slots_};
   std::unique_ptr<sched::Policy> policy_;
   sched::OrderedQueue* only_queue_ = nullptr;
   task::Lineage lineage_;

@@ -152,7 +152,8 @@ Task& Rank::make_task(const Creator& creator, const TaskPlan& plan, const std::s
                             (accesses != 0 ? task::AccessBlock::bytes(accesses) : 0);
   const bool large = bytes > base::slab_bytes_max;
   const std::size_t slot_class = large ? 0 : base::slab_class(bytes);
-  auto& task = *static_cast<Task*>(large ? pool_.take_large(bytes) : tasks_.take(slot_class));
+  auto& task = *static_cast<Task*>(large ? task_slots_.take_large(bytes)
+                                         : tasks_.take(slot_class));
   static constexpr std::source_location nowhere;
   task::initialise(task, {.id = next_id_++,
                           .name = kernels_[plan.kernel].name.c_str(),
