@@ -505,8 +505,8 @@ def decomposition(results, _):
             least = [min(found, key=lambda blocks, place=place: found[blocks][place])
                      for place in (0, 1)]
             gain = 100 * (found[least[0]][0] / found[least[1]][1] - 1)
-            best.append(f"- {TITLES[name]}: `blocking-tasks` is fastest with {least[0]} blocks a "
-                        f"worker, `auto` with {least[1]}; between these two the speed-up is "
+            best.append(f"- {TITLES[name]} is fastest with these blocks a worker: `blocking-tasks` "
+                        f"{least[0]}, `auto` {least[1]}. Between the two the speed-up is "
                         f"{published_text(gain)}.\n")
     return ("`blocking-tasks` is the paper's baseline: a task that calls MPI blocks its worker, "
             "and a core waits. The table has blocks of a worker from 1 to 16, on 2 ranks of one "

@@ -356,8 +356,8 @@ class BenchTest(unittest.TestCase):
                  for system, seconds in zip(("blocking-tasks", "auto"), times)]
         text = ics19_page.decomposition({"results": lines}, {})
         self.assertIn("| HPCG | 16 | 4.000 | one run | 1.000 | one run | +300.0 % | 0.400 |", text)
-        self.assertIn("`blocking-tasks` is fastest with 1 blocks a worker, `auto` with 16; between "
-                      "these two the speed-up is +100.0 %.", text)
+        self.assertIn("fastest with these blocks a worker: `blocking-tasks` 1, `auto` 16. Between "
+                      "the two the speed-up is +100.0 %.", text)
 
     def test_simulated_nodes_stand_beside_the_paper(self):
         lines = [{"part": "scaling", "program": "fft2d", "by": "nodes", "nodes": 16, "n": 23168,
