@@ -94,13 +94,13 @@ void SlabCache::refill(const std::size_t slab_class) {
   List& list = lists_[slab_class];
   const SlabPool::Batch batch = pool_->take(slab_class, list.next_batch);
   list.head = batch.head;
-  list.count = batch.count;
+  list.room = keep_max(slab_class) - batch.count;
   list.next_batch = std::min(4 * list.next_batch, slab_batch);
 }
 
 void SlabCache::spill(const std::size_t slab_class) noexcept {
   List& list = lists_[slab_class];
-  while (list.count > keep_max / 2) {
+  while (list.room < keep_max(slab_class) / 2) {
     SlabPool::Batch batch{list.head, 0};
     SlabPool::Slot* last = nullptr;
     while (batch.count < slab_batch) {
@@ -109,7 +109,7 @@ void SlabCache::spill(const std::size_t slab_class) noexcept {
       ++batch.count;
     }
     last->next = nullptr;
-    list.count -= batch.count;
+    list.room += batch.count;
     pool_->give(slab_class, batch);
   }
 }
@@ -117,9 +117,10 @@ void SlabCache::spill(const std::size_t slab_class) noexcept {
 void SlabCache::flush() noexcept {
   for (std::size_t slab_class = 1; slab_class < slab_classes; ++slab_class) {
     List& list = lists_[slab_class];
-    if (list.head != nullptr) pool_->give(slab_class, {list.head, list.count});
+    const std::uint32_t most = keep_max(slab_class);
+    if (list.head != nullptr) pool_->give(slab_class, {list.head, most - list.room});
     list.head = nullptr;
-    list.count = 0;
+    list.room = most;
   }
 }
 

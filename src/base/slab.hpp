@@ -10,6 +10,7 @@
 // leaves there.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -112,7 +113,9 @@ class SlabPool {
 
 class SlabCache {
  public:
-  explicit SlabCache(SlabPool& pool) noexcept : pool_(&pool) {}
+  explicit SlabCache(SlabPool& pool) noexcept : pool_(&pool) {
+    for (std::size_t index = 1; index < slab_classes; ++index) lists_[index].room = keep_max(index);
+  }
   ~SlabCache() { flush(); }
   SlabCache(const SlabCache&) = delete;
   SlabCache& operator=(const SlabCache&) = delete;
@@ -124,7 +127,7 @@ class SlabCache {
     SlabPool::Slot* const slot = list.head;
     list.head = slot->next;
     __builtin_prefetch(list.head, 1);
-    --list.count;
+    ++list.room;
     return slot;
   }
   void give(void* const memory, const std::size_t slab_class) noexcept {
@@ -132,17 +135,21 @@ class SlabCache {
     auto* const slot = static_cast<SlabPool::Slot*>(memory);
     slot->next = list.head;
     list.head = slot;
-    if (++list.count >= keep_max) [[unlikely]] spill(slab_class);
+    if (--list.room == 0) [[unlikely]] spill(slab_class);
   }
   void flush() noexcept;  // gives all slots back to the pool
 
  private:
-  // Two windows of tasks stay with a creator that runs its own tasks; further slots go to other
-  // threads.
-  static constexpr std::uint32_t keep_max = 4096;
+  // Two windows of tasks stay with a creator that runs its own tasks, but no more than 1 MiB of a
+  // class; further slots go to other threads.
+  [[nodiscard]] static constexpr std::uint32_t keep_max(const std::size_t slab_class) noexcept {
+    constexpr std::size_t slots = 4096;
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    return static_cast<std::uint32_t>(std::min(slots, bytes / (slab_class * slab_unit)));
+  }
   struct List {
     SlabPool::Slot* head = nullptr;
-    std::uint32_t count = 0;
+    std::uint32_t room = 0;  // keep_max() minus the number of slots
     // The number of slots of the next refill. Few at first: a thread that makes one task touches no
     // pages for more tasks.
     std::uint32_t next_batch = 2;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -55,6 +56,21 @@ TEST(Slab, returns_slots_that_another_thread_gave) {
     }).join();
   }
   EXPECT_LE(pool.mapped_bytes(), 10'000u * 192 + 1024 * 1024);
+}
+
+// Eight threads in turn give what another takes: each keeps a part.
+TEST(Slab, caches_keep_at_most_a_mebibyte_of_a_class) {
+  SlabPool pool;
+  constexpr std::size_t slab_class = 24;  // 1,536 bytes: 680 slots are 1 MiB
+  SlabCache taker(pool);
+  std::vector<std::unique_ptr<SlabCache>> givers;
+  for (int count = 0; count < 8; ++count) {
+    givers.push_back(std::make_unique<SlabCache>(pool));
+    for (int slots = 0; slots < 4000; ++slots) {
+      givers.back()->give(taker.take(slab_class), slab_class);
+    }
+  }
+  EXPECT_LE(pool.mapped_bytes(), std::size_t{9} << 20);
 }
 
 TEST(Slab, walks_every_slot_and_the_large_ones) {
