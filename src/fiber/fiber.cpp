@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/arch.hpp"
+#include "fiber/modes.hpp"
 #include "fiber/sanitizer.hpp"
 
 namespace imbrex::fiber {
@@ -30,6 +31,7 @@ void arrive(const context::transfer_t transfer) noexcept {
   const Switch* const record = static_cast<const Switch*>(transfer.data);
   sanitizer::finish_switch(*record->from, *record->to);
   record->from->context = transfer.fctx;
+  restore_modes(record->to->modes);
   auto* const globals = static_cast<ExceptionGlobals*>(record->globals);
   globals->caught = record->to->exceptions.caught;
   globals->uncaught = record->to->exceptions.uncaught;
@@ -58,6 +60,7 @@ inline void switch_at_once(Fiber& from, Fiber& to, void* const globals, const Ar
   Switch record{&from, &to, globals, arrival, argument};
   const auto* const state = static_cast<const ExceptionGlobals*>(globals);
   from.exceptions = {state->caught, state->uncaught};
+  save_modes(from.modes);
   sanitizer::start_switch(from, to);
   arrive(context::jump_fcontext(to.context, &record));
 }
@@ -99,6 +102,7 @@ Fiber& make_fiber(const Stack& stack, const std::fenv_t& floating_point,
   fiber->context = context::make_fcontext(
       fiber->stack.top, static_cast<std::size_t>(fiber->stack.top - fiber->stack.bottom), &start);
   std::fesetenv(&present);
+  fiber->modes = modes_of(floating_point);
   sanitizer::create(*fiber);
   return *fiber;
 }

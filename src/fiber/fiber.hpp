@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fibers: stacks that one thread at a time runs on, and the switch between them. Built on
-// Boost.Context, whose switch keeps the floating-point control words; this file switches C++'s
-// exception state and the sanitizers' state. Knows no task and no worker.
+// Boost.Context; this file switches C++'s exception state, the sanitizers' state, and what
+// Boost.Context leaves of the floating-point modes (modes.hpp). Knows no task and no worker.
 //
 // Thread safety: none; a fiber belongs to the thread that runs on it, or that resumes it.
 #pragma once
@@ -30,6 +30,7 @@ struct Fiber {
   const void* reason = nullptr;  // for the user: the reason of the suspension
   void* tied_to = nullptr;     // for the user: the only thread that may resume it, or null
   bool native = false;         // the stack of the thread's start
+  std::uint32_t modes = 0;     // floating-point modes while it is suspended: modes.hpp
   Fiber* next = nullptr;       // link in a list of the user
 };
 
