@@ -3,6 +3,8 @@
 
 namespace imbrex::base {
 
+const std::size_t page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+
 // Registered before main() and before imbrex starts a thread, so every later thread is covered.
 const bool membarrier_works =
     syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;

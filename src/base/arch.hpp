@@ -27,13 +27,16 @@
 namespace imbrex::base {
 
 inline constexpr std::size_t cache_line_bytes = 64;
-inline constexpr std::size_t page_bytes = 4096;
+extern const std::size_t page_bytes;  // 4 KiB; on AArch64 4, 16 or 64 KiB, as the kernel was built
 
+// What a thread does between two looks at a word that another thread is about to write.
 inline void pause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile("yield");
+  asm volatile("isb");  // `yield` does nothing on processors without hardware threads
+#else
+#error "imbrex runs on x86-64 and on AArch64"
 #endif
 }
 
@@ -55,7 +58,8 @@ inline void pause() noexcept {
   return gettid();
 }
 
-// Ticks of a clock that all processors of the machine share; cheap, not ordered with memory.
+// Ticks of a clock that all processors of the machine share; cheap, not ordered with memory. On
+// AArch64 the counter has 25 MHz to 1 GHz: a tick may be as long as 40 ns.
 inline std::uint64_t ticks() noexcept {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();
@@ -63,6 +67,16 @@ inline std::uint64_t ticks() noexcept {
   std::uint64_t value;
   asm volatile("mrs %0, cntvct_el0" : "=r"(value));
   return value;
+#endif
+}
+// A number of ticks, without a measurement: wrong by a factor of two on some processors.
+inline std::uint64_t about_a_microsecond() noexcept {
+#if defined(__x86_64__)
+  return 2'000;
+#elif defined(__aarch64__)
+  std::uint64_t hertz;
+  asm volatile("mrs %0, cntfrq_el0" : "=r"(hertz));
+  return hertz / 1'000'000;
 #endif
 }
 // Measured at the first call, in 0.2 ms; above 0.

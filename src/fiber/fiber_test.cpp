@@ -178,10 +178,10 @@ TEST_F(FiberTest, runs_the_arrival_on_the_new_stack_with_the_fiber_that_was_left
 }
 
 TEST(StackPool, gives_writable_stacks_with_a_guard_below_each) {
-  StackPool pool(32 * 1024);
+  StackPool pool(64 * 1024);
   for (int count = 0; count < 100; ++count) {
     const Stack stack = pool.take();
-    EXPECT_EQ(stack.top - stack.bottom, 32 * 1024);
+    EXPECT_EQ(stack.top - stack.bottom, 64 * 1024);
     std::memset(stack.bottom, 1, 4096);
     EXPECT_TRUE(pool.in_guard(stack.bottom - 1));
     EXPECT_TRUE(pool.in_guard(stack.bottom - 64 * 1024));
@@ -190,6 +190,16 @@ TEST(StackPool, gives_writable_stacks_with_a_guard_below_each) {
   }
   int on_this_stack = 0;
   EXPECT_FALSE(pool.in_guard(&on_this_stack));
+}
+
+// A guard that begins within a page of the system is refused by the kernel, without a message.
+TEST(StackPool, gives_whole_pages_of_the_system) {
+  StackPool pool(20 * 1024);
+  for (int count = 0; count < 4; ++count) {
+    const Stack stack = pool.take();
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stack.bottom) % base::page_bytes, 0u);
+    EXPECT_GE(stack.top - stack.bottom, 20 * 1024);
+  }
 }
 
 TEST(StackPool, reuses_stacks) {

@@ -18,7 +18,7 @@ namespace imbrex::fiber {
 
 namespace {
 
-constexpr std::size_t round_up(const std::size_t bytes) {
+std::size_t round_up(const std::size_t bytes) noexcept {
   return (bytes + base::page_bytes - 1) / base::page_bytes * base::page_bytes;
 }
 // A guard by MADV_GUARD_INSTALL costs 8 bytes and some 50 ns for each of its pages; a guard by

@@ -32,14 +32,13 @@ void notice() noexcept {
 // progress, and so call the hook, during `is_complete`; the inner call finds the engine locked by
 // the outer one, and returns.
 [[maybe_unused]] void look(bool (*is_complete)(MPI_Request)) noexcept {  // by MPIs with a hook
-  constexpr std::uint64_t turn_ticks = 2'000;  // about a microsecond
   if (!noticing.load(std::memory_order_relaxed) || noticed.load(std::memory_order_relaxed) ||
       engine().outstanding().load(std::memory_order_relaxed) == 0) {
     return;
   }
   std::uint64_t last = last_look.load(std::memory_order_relaxed);
   const std::uint64_t now = base::ticks();
-  if (now < last + turn_ticks ||
+  if (now < last + base::about_a_microsecond() ||
       !last_look.compare_exchange_strong(last, now, std::memory_order_relaxed)) {
     return;
   }

@@ -74,7 +74,8 @@ bool is_overflow(const RuntimeState& runtime, const Worker* const worker,
   constexpr std::ptrdiff_t near = 2 << 20;  // a large frame may step over the system's guard
   const auto* const bottom = worker->native.stack.bottom;
   const auto* const fault = static_cast<const std::byte*>(address);
-  return fault < bottom + base::page_bytes * 32 && fault > bottom - near;
+  constexpr std::ptrdiff_t guard = 128 * 1024;  // glibc counts its guard as part of the stack
+  return fault < bottom + guard && fault > bottom - near;
 }
 
 // Uses only calls that are safe in a signal handler.

@@ -36,7 +36,7 @@ struct RuntimeState;
 // The innermost task that a worker runs. Only its thread writes it, so that it may read it as a
 // plain pointer (an atomic read costs instructions, because the compiler merges none); watching
 // threads read it a moment old. The memory that they read through it stays mapped, and is at least
-// the task as it was made: hence release and acquire, which cost no instruction on x86.
+// the task as it was made: hence release and acquire, which need no fence on any processor.
 class Innermost {
  public:
   Innermost& operator=(Task* task) noexcept {
