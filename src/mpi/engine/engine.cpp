@@ -67,7 +67,8 @@ void Engine::expect() noexcept {
 
 void Engine::want_polls() noexcept {
   const int before = outstanding_.fetch_add(1, std::memory_order_relaxed);
-  polls_wanted_.fetch_add(1, std::memory_order_relaxed);
+  // release: has_open(), if it sees this request, sees the outstanding operation
+  polls_wanted_.fetch_add(1, std::memory_order_release);
   if (before == 0) detail::wake_poller();  // the caller goes on
 }
 

@@ -45,7 +45,9 @@ Readable* ReadableQueue::take(const int most) noexcept {
 }
 
 void ReadableQueue::collect() noexcept {
-  Readable* youngest = arrived_.exchange(nullptr, std::memory_order_acquire);  // pairs with push()
+  // acquire: the items of push(). release: a push() that finds the queue empty sets `rung_` after
+  // silence() has cleared it.
+  Readable* youngest = arrived_.exchange(nullptr, std::memory_order_acq_rel);
   if (youngest == nullptr) return;
   Readable* const last = youngest;
   Readable* oldest = nullptr;
