@@ -25,8 +25,8 @@
 #include "preload/interface.hpp"
 
 extern "C" {
-// Made by jumps.py. Targets are written here, and read by jumps without an order: all that a target
-// leads to is there before the address.
+// Made by jumps.py. Targets are written here with a release, and a jump reads its target with an
+// acquire: all that a target leads to is there before the address.
 extern void* imbrex_targets[];
 extern const char imbrex_newer_begin[];
 extern const char imbrex_newer_end[];

@@ -47,12 +47,16 @@ PROCESSORS = {
     "aarch64": {
         "jump": """  bti c
   adrp x16, imbrex_targets+{offset}
-  ldr x16, [x16, #:lo12:imbrex_targets+{offset}]
+  add x16, x16, #:lo12:imbrex_targets+{offset}
+  ldar x16, [x16]
   br x16
 """,
         "first": "  mov w17, #{number}\n  b imbrex_first\n",
         "common": """  bti j
   stp x29, x30, [sp, #-96]!
+  .cfi_def_cfa_offset 96
+  .cfi_offset 29, -96
+  .cfi_offset 30, -88
   mov x29, sp
   stp x0, x1, [sp, #16]
   stp x2, x3, [sp, #32]
@@ -66,6 +70,9 @@ PROCESSORS = {
   ldp x4, x5, [sp, #48]
   ldp x6, x7, [sp, #64]
   ldp x29, x30, [sp], #96
+  .cfi_restore 30
+  .cfi_restore 29
+  .cfi_def_cfa_offset 0
   br x16
 """},
 }
