@@ -13,7 +13,8 @@ set(imbrex_fortran_IntelLLVM -recursive)
 set(imbrex_fortran_NVHPC -Mrecursive)
 set(imbrex_fortran_versions GNU "GNU Fortran" Intel "ifort" IntelLLVM "ifx" NVHPC "nvfortran")
 
-# imbrex_find_fortran() sets CMAKE_Fortran_COMPILER, to NOTFOUND where there is none.
+# imbrex_find_fortran() sets CMAKE_Fortran_COMPILER, to NOTFOUND where there is none. A cross build
+# has one only if its toolchain file names it: a search would find the compiler of this machine.
 # check_language() keeps what it finds in the cache, NOTFOUND too: who installs a compiler after the
 # first configuration would never get Fortran.
 macro(imbrex_find_fortran)
@@ -21,7 +22,9 @@ macro(imbrex_find_fortran)
     unset(CMAKE_Fortran_COMPILER CACHE)
     unset(CMAKE_Fortran_COMPILER)
   endif()
-  check_language(Fortran)
+  if(CMAKE_Fortran_COMPILER OR NOT CMAKE_CROSSCOMPILING)
+    check_language(Fortran)
+  endif()
 endmacro()
 
 # imbrex_add_fortran(<source>...): imbrex::fortran, of this project. The language is enabled.

@@ -21,7 +21,7 @@ if(NOT IMBREX_CORE)
     file(CREATE_LINK ${PROJECT_SOURCE_DIR}/tools/imbrex ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name}
       SYMBOLIC)
   endforeach()
-  if(IMBREX_BUILD_TESTS)
+  if(IMBREX_BUILD_TESTS AND NOT CMAKE_CROSSCOMPILING)
     add_subdirectory(tools)
   endif()
 endif()

@@ -5,10 +5,15 @@
 
 option(IMBREX_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(IMBREX_BUILD_APPS "Build apps, examples and benchmarks" ${PROJECT_IS_TOP_LEVEL})
-option(IMBREX_BUILD_MPI "Build imbrex::mpi" ON)
 set(IMBREX_MPI "" CACHE STRING
   "Which MPI: openmpi, mpich, openmpi-5, mpich-4, abi, a compiler wrapper's path, or empty")
 set_property(CACHE IMBREX_MPI PROPERTY STRINGS "" openmpi mpich openmpi-5 mpich-4 abi)
+# A cross build must name its MPI: a search would find the one of this machine.
+set(imbrex_can_have_mpi ON)
+if(CMAKE_CROSSCOMPILING AND IMBREX_MPI STREQUAL "")
+  set(imbrex_can_have_mpi OFF)
+endif()
+option(IMBREX_BUILD_MPI "Build imbrex::mpi" ${imbrex_can_have_mpi})
 set(IMBREX_CORE "" CACHE PATH
   "A build tree of imbrex, whose core library serves: only imbrex::mpi is built, for one more MPI")
 option(IMBREX_INSTALL "Have install rules" ${PROJECT_IS_TOP_LEVEL})

@@ -24,6 +24,8 @@ file(STRINGS ${PROJECT_SOURCE_DIR}/src/base/tables/policies.def imbrex_policies
 list(TRANSFORM imbrex_policies REPLACE "^IMBREX_POLICY\\(([a-z0-9]+).*" "\\1")
 if(IMBREX_SANITIZE)
   list(REMOVE_ITEM imbrex_policies ma1 ma2 ma3 fa)  # parts of what sa and ga do
+elseif(CMAKE_CROSSCOMPILING)
+  set(imbrex_policies default seeded)  # an emulator is slow: docs/design/tests.md
 endif()
 # `./test` leaves a test with the label `full` to `./test --full`. Those of policies that have no
 # code which these four lack get it: docs/design/tests.md. A test ends in the policy's name.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A tree that was configured without a Fortran compiler finds a compiler that is installed later.
+# A tree that was configured without a Fortran compiler finds a compiler that is installed later. A
+# cross build does not take the compiler of this machine.
 #
 # cmake -D modules= -D source= -D work= -P this
 cmake_minimum_required(VERSION 3.25)
@@ -37,4 +38,9 @@ imbrex_look(second $ENV{PATH} -D CMAKE_FIND_USE_CMAKE_SYSTEM_PATH=ON)
 if(NOT second)
   message(FATAL_ERROR "a Fortran compiler that was installed later is not found: ${second}")
 endif()
-message(STATUS "first '${first}', then '${second}': ok")
+file(REMOVE_RECURSE ${work})
+imbrex_look(across $ENV{PATH} -D CMAKE_SYSTEM_NAME=Linux -D CMAKE_SYSTEM_PROCESSOR=another)
+if(across)
+  message(FATAL_ERROR "a cross build has taken the Fortran compiler of this machine: ${across}")
+endif()
+message(STATUS "first '${first}', then '${second}', in a cross build '${across}': ok")
