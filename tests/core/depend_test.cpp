@@ -389,7 +389,7 @@ TEST_P(DependMemoryTest, tasks_with_many_accesses_take_slots_and_use_them_again)
   EXPECT_GT(early, before);
   const int rounds = scaled(200);  // 30 MB, if none were used again
   for (int i = 0; i < rounds; ++i) run_100();
-  const auto caches = static_cast<std::uint64_t>(GetParam().workers) << 20;  // at most 1 MiB for each
+  const auto caches = static_cast<std::uint64_t>(GetParam().workers) << 20;  // 1 MiB each at most
   EXPECT_LE(statistics().descriptor_bytes, early + caches + (std::uint64_t{1} << 20));
   EXPECT_EQ(runs, 100 * (1 + rounds));
 }
