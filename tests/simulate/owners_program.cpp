@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A program on data with owners that uses each kind of access and movement. Rank 0 prints the
 // counters of all ranks, and owners_test.py compares them with those of a simulation. `random`
-// draws sequences of insertions; other arguments do what cannot be simulated.
+// draws sequences of insertions, `lead` has a copy that leads to a send; other arguments do what
+// cannot be simulated.
 #include <imbrex/data.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/work_pool.hpp>
@@ -58,6 +59,20 @@ void insert_round(Space& space, const int round, const std::vector<Data<double>>
       [](View<const double>, View<const double>, View<double>) {});
   space.discard(passing);
   space.flush(largest);
+}
+
+// Ranks 1, 2 and 3 read a version of rank 0, and rank 1 needs the result of rank 3.
+void insert_a_lead(Space& space) {
+  const auto version = space.data<double>(0, 25'000);  // one segment
+  std::vector<Data<double>> results;
+  for (int rank = 0; rank < 4; ++rank) results.push_back(space.data<double>(rank, 1));
+  space.task("make").write(version).insert([](View<double> to) { to[0] = 1; });
+  for (const std::size_t rank : {1, 2, 3}) {
+    space.task("look").read(version).update(results[rank]).insert(
+        [](View<const double> from, View<double> to) { to[0] = from[0]; });
+  }
+  space.task("take").read(results[3]).update(results[1]).insert(
+      [](View<const double> from, View<double> to) { to[0] += from[0]; });
 }
 
 [[nodiscard]] Counters counters_of(const Space& space) {
@@ -185,6 +200,11 @@ void run(const std::string_view mistake) {
   if (mistake == "code") std::atexit([] { std::_Exit(3); });
   if (mistake == "pool") imbrex::WorkPool<int> pool(MPI_COMM_WORLD);
   Space space(MPI_COMM_WORLD, {.name = "test"});
+  if (mistake == "lead") {
+    insert_a_lead(space);
+    space.finish();
+    return print_all(counters_of(space));
+  }
   std::vector<Data<double>> parts;
   for (int rank = 0; rank < space.size(); ++rank) parts.push_back(space.data<double>(rank, 1000));
   const auto largest = space.data<double>(space.size() - 1, 1);

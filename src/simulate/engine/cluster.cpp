@@ -24,6 +24,9 @@ class Hosting final : public Host {
   void complete(const int rank, Task& task) override { at(rank).complete_protocol(task); }
   void resume_creator(const int rank) override { at(rank).resume_creator(); }
   void arrived(const int rank) override { at(rank).arrived(); }
+  [[nodiscard]] detail::SendWorth worth_of_sending(const int rank, const int to) const override {
+    return at(rank).worth_of_sending_to(to);
+  }
 
  private:
   [[nodiscard]] Rank& at(const int rank) const { return *ranks_[static_cast<std::size_t>(rank)]; }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "simulate/engine/event_queue.hpp"
 #include "task/descriptor.hpp"
@@ -123,6 +124,8 @@ class Host {
   // The protocol of a `task` for which Program::call() returned false has ended.
   virtual void complete(int rank, task::Task& task) = 0;
   virtual void resume_creator(int rank) = 0;  // which waits for an event
+  // Returns the worth of a message from `rank` under the policy of `rank` (plug_ins.hpp).
+  [[nodiscard]] virtual detail::SendWorth worth_of_sending(int rank, int to) const = 0;
   virtual void arrived(int rank) = 0;         // a message that Program::poll() handles
 
  protected:

@@ -79,6 +79,7 @@ class Rank {
   void complete_protocol(Task& task);
   void resume_creator();
   void arrived();
+  [[nodiscard]] detail::SendWorth worth_of_sending_to(int rank) const noexcept;
   [[nodiscard]] const Sums& sums() const noexcept { return sums_; }
   // The closure of a task: the plan from which it was created.
   [[nodiscard]] static const TaskPlan& plan_of(const Task& task) noexcept;

@@ -106,6 +106,13 @@ void Rank::mark(Task& task) {
   while (Task* const dead = outcome.dead.pop()) recycle(*dead);
 }
 
+// As in sched/waist/notices.cpp.
+detail::SendWorth Rank::worth_of_sending_to(const int rank) const noexcept {
+  const task::Flow& flow = lineage_.flow();
+  if (!flow.learns) return {0, 0, 0};
+  return {flow.marked, lineage_.worth_of_rank(static_cast<std::uint32_t>(rank)), flow.step};
+}
+
 void Rank::note_send(Task& task, const TaskPlan& plan) {
   if (!lineage_.flow().learns || task.is_root()) return;
   lineage_.sends(task);

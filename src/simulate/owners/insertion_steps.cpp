@@ -13,6 +13,15 @@ using distributed::recorded::Operation;
 Sequence::Sequence(const std::string& path, const int ranks, const std::uint32_t names)
     : stream_(path), names_(names), lists_(static_cast<std::size_t>(ranks)) {}
 
+Sequence::~Sequence() {
+  for (const StepList& list : lists_) {
+    for (const Step& step : list.steps) {
+      if (step.version != nullptr) step.version->release();
+    }
+  }
+  for (Space& space : spaces_) std::ranges::for_each(space.data, &Sequence::forget_version);
+}
+
 StepList& Sequence::steps(const int rank) {
   StepList& list = lists_[static_cast<std::size_t>(rank)];
   while (list.steps.empty()) read();
@@ -93,7 +102,7 @@ void Sequence::read_movement(const Operation operation) {
     datum.reducers.clear();
     datum.reduction = -1;
     datum.source = -1;
-    ++datum.version;
+    forget_version(datum);
     if (datum.temporary) datum.owner = -1;
     return;
   }
@@ -110,7 +119,6 @@ Step& Sequence::add(const int rank, const Step::Kind kind, const Place& place) {
   step.position = position_;
   step.priority = place.priority;
   step.datum = place.number;
-  step.version = place.datum.version;
   return lists_[static_cast<std::size_t>(rank)].steps.emplace_back(step);
 }
 
@@ -137,6 +145,7 @@ void Sequence::insert(const std::uint16_t space, const std::uint32_t name, const
     if (datum.reduction >= 0 && datum.reduction != access.reduction) combine(place);
     if (access.mode == DataMode::read || access.mode == DataMode::update) bring(place, executor);
   }
+  const AllLeads leads = looks_ahead_ ? leads_to(executor, spaces_[space]) : AllLeads();
   StepList& list = lists_[static_cast<std::size_t>(executor)];
   Step step{.kind = Step::Kind::task};
   step.space = space;
@@ -164,7 +173,9 @@ void Sequence::insert(const std::uint16_t space, const std::uint32_t name, const
     add_access(executor, copy, access.mode == DataMode::read    ? AccessKind::in
                                : access.mode == DataMode::write ? AccessKind::out
                                                                 : AccessKind::inout);
-    if (access.mode != DataMode::read) written(datum, executor);
+    if (access.mode == DataMode::read) continue;
+    written(datum, executor);
+    datum.leads = leads;
   }
 }
 
@@ -195,8 +206,13 @@ void Sequence::bring(const Place& place, const int rank) {
   }
   const std::uint64_t from = hold(datum.copies, datum.source);
   if (datum.source == rank) return;
+  raise(place, rank);
+  if (datum.version == nullptr) datum.version = new Version;
+  ++datum.version->coming;
+  datum.version->retain();
   const std::uint32_t ticket = take_ticket(place, datum.source, rank);
   Step& sent = add(datum.source, Step::Kind::send, place);
+  sent.version = datum.version;
   sent.copy = from;
   sent.rank = rank;
   sent.ticket = ticket;
@@ -212,7 +228,46 @@ void Sequence::written(Datum& datum, const int rank) {
   datum.copies.assign(1, {rank, copy});
   datum.source = rank;
   if (datum.owner < 0) datum.owner = rank;
-  ++datum.version;
+  forget_version(datum);
+}
+
+void Sequence::forget_version(Datum& datum) noexcept {
+  datum.leads.clear();
+  if (datum.version != nullptr) std::exchange(datum.version, nullptr)->release();
+}
+
+// ---- leads: as DataSpace::look_ahead() on each rank ------------------------------------------
+
+// To a version that a task of `executor` writes, which has the accesses that are being read.
+Sequence::AllLeads Sequence::leads_to(const int executor, const Space& space) const {
+  AllLeads all;
+  for (const Access& access : accesses_) {
+    if (access.mode != DataMode::read && access.mode != DataMode::update) continue;
+    const Datum& datum = space.data[access.datum];
+    if (datum.source != executor) {
+      if (datum.version != nullptr) leads_from(all, datum.source).add(*datum.version, executor);
+      continue;
+    }
+    for (const LeadsFrom& earlier : datum.leads) {
+      if (earlier.leads.is_open()) leads_from(all, earlier.rank).add(earlier.leads);
+    }
+  }
+  return all;
+}
+
+VersionLeads& Sequence::leads_from(AllLeads& all, const int rank) {
+  const auto found = std::ranges::find(all, rank, &LeadsFrom::rank);
+  return found != all.end() ? found->leads : all.emplace_back(LeadsFrom{rank, {}}).leads;
+}
+
+// `rank` gets a copy of the version. In a run the other ranks raise their leads at each reader
+// there, also at those that need no further copy; that changes nothing.
+void Sequence::raise(const Place& place, const int rank) {
+  for (const LeadsFrom& its : place.datum.leads) {
+    if (!its.leads.is_open()) continue;
+    add(its.rank, Step::Kind::raise, place).rank = rank;
+    lists_[static_cast<std::size_t>(its.rank)].leads.push_back(its.leads);
+  }
 }
 
 void Sequence::move(const Place& place, const int owner) {

@@ -12,10 +12,32 @@
 #include <string>
 #include <vector>
 
+#include "distributed/data/leads.hpp"
 #include "imbrex/detail/distributed/data_space.hpp"
 #include "simulate/owners/stream.hpp"
 
 namespace imbrex::simulate {
+
+// The copies of one version that its source sends, as distributed::VersionSend. References: the
+// datum's, and those of steps, sends and leads.
+struct Version {
+  std::uint32_t references = 1;
+  std::uint32_t coming = 0;      // copies whose step has been read, and whose list is not closed
+  std::uint32_t recipients = 0;  // on lists so far, as are the next ones
+  bool lists = false;            // they are on more than one list
+  bool has_sent = false;
+  std::vector<distributed::Recipient>* open = nullptr;
+
+  [[nodiscard]] bool is_open() const noexcept { return coming != 0; }
+  void raise(const int rank, const std::int32_t urgency) {
+    if (open != nullptr) distributed::raise(*open, rank, urgency);
+  }
+  void retain() noexcept { ++references; }
+  void release() noexcept {
+    if (--references == 0) delete this;
+  }
+};
+using VersionLeads = distributed::Leads<Version>;
 
 // One step of one rank.
 struct Step {
@@ -24,6 +46,7 @@ struct Step {
     send,       // `rank` needs the version: joins the open list, or begins one
     send_once,  // the elements of a reduction go to one rank
     receive,    // a copy comes from `rank`
+    raise,      // copies from here lead to a version that `rank` gets from another rank
     merge,      // two copies are combined
     finish,     // all of this rank, then a wave over all ranks
     end         // the file has ended
@@ -38,7 +61,7 @@ struct Step {
   std::uint64_t copy = 0;      // names the memory of a version on this rank
   int rank = 0;
   std::uint32_t ticket = 0;    // of the transfer, as in docs/design/data-with-owners.md
-  std::uint32_t version = 0;
+  Version* version = nullptr;  // of send: a reference
 };
 struct StepAccess {
   std::uint64_t copy;
@@ -48,12 +71,18 @@ struct StepAccess {
 struct StepList {
   std::deque<Step> steps;
   std::deque<StepAccess> accesses;
+  std::deque<VersionLeads> leads;  // of steps of kind raise
 };
 
 class Sequence {
  public:
   // Throws Error as Stream does.
   Sequence(const std::string& path, int ranks, std::uint32_t names);
+  ~Sequence();
+  Sequence(const Sequence&) = delete;
+  Sequence& operator=(const Sequence&) = delete;
+  // The policies of the ranks learn sends: from here on there are steps of kind raise.
+  void look_ahead() noexcept { looks_ahead_ = true; }
 
   // Reads on until `rank` has a step.
   [[nodiscard]] StepList& steps(int rank);
@@ -73,12 +102,19 @@ class Sequence {
     int rank;
     std::uint64_t copy;
   };
+  // Leads to a version from the lists of one rank, as that rank keeps them in a run.
+  struct LeadsFrom {
+    int rank;
+    VersionLeads leads;
+  };
+  using AllLeads = std::vector<LeadsFrom>;
   struct Datum {
     int owner = -1;
     int source = -1;
     bool temporary = false;
     std::uint64_t bytes = 0;
-    std::uint32_t version = 0;
+    Version* version = nullptr;      // null: no copy of it is sent so far
+    AllLeads leads;                  // to this version
     std::vector<Held> copies;        // of the version after the last insertion
     std::int64_t reduction = -1;     // -1: none is open
     std::vector<int> reducers;
@@ -120,7 +156,11 @@ class Sequence {
   [[nodiscard]] std::uint64_t hold(std::vector<Held>& copies, int rank);
   [[nodiscard]] std::uint32_t take_ticket(const Place& place, int from, int to);
   void bring(const Place& place, int rank);
+  [[nodiscard]] AllLeads leads_to(int executor, const Space& space) const;
+  [[nodiscard]] static VersionLeads& leads_from(AllLeads& all, int rank);
+  void raise(const Place& place, int rank);
   void written(Datum& datum, int rank);
+  static void forget_version(Datum& datum) noexcept;
   void move(const Place& place, int owner);
   void combine(const Place& place);
   void combine_on(const Place& place, const std::vector<int>& members, std::size_t at);
@@ -134,6 +174,7 @@ class Sequence {
   std::uint64_t position_ = 0;
   std::uint64_t last_copy_ = 0;
   bool ended_ = false;
+  bool looks_ahead_ = false;
 };
 
 }  // namespace imbrex::simulate

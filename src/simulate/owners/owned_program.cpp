@@ -8,7 +8,6 @@
 #include <new>
 #include <numeric>
 #include <span>
-#include <unordered_map>
 #include <utility>
 
 #include "distributed/carrier/waves.hpp"
@@ -50,7 +49,6 @@ class NoData {
 constexpr std::size_t largest_bytes = std::size_t{1} << 40;
 
 class Owned;
-struct Version;
 
 // As distributed::VersionSend: a list of ranks that is open until its task runs.
 struct Send {
@@ -59,20 +57,11 @@ struct Send {
   const std::uint16_t space;
   const DatumName name;
   const std::size_t bytes;
-  Version* version;   // null for the elements of a reduction
+  Version* version;   // a reference; null for the elements of a reduction
   std::vector<Recipient> list;
   task::Task* task = nullptr;
   bool is_inside = false;  // Broadcasts::send() has not returned
   bool has_ended = false;
-};
-
-// What a rank has sent of the newest version of a datum.
-struct Version {
-  std::uint32_t number = 0;
-  std::uint32_t recipients = 0;
-  bool lists = false;      // they are on more than one list
-  bool has_sent = false;
-  Send* open = nullptr;
 };
 
 // A copy that is expected.
@@ -108,7 +97,6 @@ struct RankState {
   bool wave_has_ended = false;
   std::uint16_t waits_in = 0;    // a space
   std::vector<Pending> pending;  // by space
-  std::unordered_map<std::uint64_t, Version> versions;
   DataCounters counters;
 };
 
@@ -159,6 +147,7 @@ class Owned final : public Program {
   [[nodiscard]] bool finish(int rank, const Step& step, Batch& batch);
   void compute(std::uint16_t kernel, const Step& step, StepList& list, Batch& batch);
   void send(int rank, const Step& step, Batch& batch);
+  [[nodiscard]] Recipient recipient(int rank, const Step& step) const;
   void begin_send(int rank, const Step& step, Version* version, Batch& batch);
   void receive(int rank, const Step& step, Batch& batch);
   [[nodiscard]] bool run(Send& send);
@@ -185,6 +174,7 @@ class Owned final : public Program {
 
 void Owned::start(Host& host) {
   host_ = &host;
+  if (host.worth_of_sending(0, 0).any != 0) sequence_.look_ahead();
   carriers_ = std::make_unique<Carriers>(host.events(), host.links(), setup_.ranks);
   carriers_->watch_idle({.is_idle = [](void* const its_host, const int rank) {
                            static_cast<Host*>(its_host)->arrived(rank);
@@ -259,7 +249,8 @@ bool Owned::next(const int rank, Batch& batch) {
     return true;
   }
   if (!take(rank, step, list, batch)) return true;
-  here.position = step.position;
+  // An insertion at which a rank only raises copies is one that has no step here.
+  if (step.kind != Step::Kind::raise) here.position = step.position;
   list.steps.pop_front();
   return true;
 }
@@ -282,6 +273,12 @@ bool Owned::take(const int rank, const Step& step, StepList& list, Batch& batch)
       break;
     case Step::Kind::send: send(rank, step, batch); break;
     case Step::Kind::send_once: begin_send(rank, step, nullptr, batch); break;
+    case Step::Kind::raise:
+      list.leads.front().raise(step.rank, [this, rank](const int to) {
+        return host_->worth_of_sending(rank, to);
+      });
+      list.leads.pop_front();
+      break;
     case Step::Kind::receive: receive(rank, step, batch); break;
     case Step::Kind::finish: return finish(rank, step, batch);
     case Step::Kind::end: break;
@@ -372,15 +369,15 @@ void Owned::end_step(const int rank, const std::uint16_t space) {
 
 void Owned::send(const int rank, const Step& step, Batch& batch) {
   RankState& here = at(rank);
-  Version& version = here.versions[std::uint64_t{step.space} << 48 | step.datum];
-  if (version.number != step.version || version.recipients == 0) version = {.number = step.version};
+  Version& version = *step.version;
   DataCounters& counters = here.counters;
   ++version.recipients;
   if (version.recipients == 1) ++counters.versions_sent;
   if (version.recipients == 2) ++counters.broadcasts;
   if (version.open != nullptr) {
-    version.open->list.push_back({step.rank, step.ticket, step.priority});
+    version.open->push_back(recipient(rank, step));
     if (version.recipients == 2) ++counters.broadcasts_full;
+    version.release();
     return;
   }
   if (version.has_sent) {
@@ -388,6 +385,11 @@ void Owned::send(const int rank, const Step& step, Batch& batch) {
     version.lists = true;
   }
   begin_send(rank, step, &version, batch);
+}
+
+Recipient Owned::recipient(const int rank, const Step& step) const {
+  return {step.rank, step.ticket, step.priority,
+          host_->worth_of_sending(rank, step.rank).of_rank};
 }
 
 void Owned::begin_send(const int rank, const Step& step, Version* const version, Batch& batch) {
@@ -398,10 +400,10 @@ void Owned::begin_send(const int rank, const Step& step, Version* const version,
                               .name = {id_of(step.space), step.datum},
                               .bytes = sequence_.bytes(step.space, step.datum),
                               .version = version,
-                              .list = {{step.rank, step.ticket, step.priority}}};
+                              .list = {recipient(rank, step)}};
   if (version != nullptr) {
     version->has_sent = true;
-    version->open = send;
+    version->open = &send->list;
   }
   batch.add({.kernel = send_kernel_,
              .role = Role::protocol,
@@ -412,7 +414,11 @@ void Owned::begin_send(const int rank, const Step& step, Version* const version,
 }
 
 bool Owned::run(Send& send) {
-  if (send.version != nullptr && send.version->open == &send) send.version->open = nullptr;
+  if (send.version != nullptr) {
+    send.version->open = nullptr;
+    send.version->coming -= static_cast<std::uint32_t>(send.list.size());
+    send.version->release();
+  }
   send.is_inside = true;
   try {
     at(send.rank).broadcasts->send(send.name, std::move(send.list), no_data_.first(send.bytes),

@@ -84,7 +84,7 @@ struct Datum {
   distributed::RankSet holders;             // (1)
   std::uint32_t recipients = 0;      // number of recipients of this version from here
   bool lists = false;                // they are on more than one list
-  distributed::Leads leads;          // to this version, if another rank is its source and the
+  distributed::VersionLeads leads;   // to this version, if another rank is its source and the
                                      // policy learns sends
   distributed::Writer writer;
   const DataReduction* reduction = nullptr;  // null: no open reduction, (3)

@@ -173,7 +173,7 @@ void DataSpace::insert_elsewhere(const int executor, const Site& site,
       send(datum, executor, site);
     }
   }
-  distributed::Leads leads;
+  distributed::VersionLeads leads;
   if (looks_ahead_) look_ahead(executor, accesses, leads);
   for (const DataAccess& access : accesses) {
     if (access.mode != DataMode::write && access.mode != DataMode::update) continue;
@@ -183,14 +183,14 @@ void DataSpace::insert_elsewhere(const int executor, const Site& site,
 }
 
 void DataSpace::look_ahead(const int executor, const std::span<const DataAccess> accesses,
-                           distributed::Leads& leads) {
+                           distributed::VersionLeads& leads) {
   for (const DataAccess& access : accesses) {
     if (access.mode != DataMode::read && access.mode != DataMode::update) continue;
     Datum& datum = *access.datum;
     if (datum.source == executor) {
       leads.add(datum.leads);
     } else if (datum.source != me_) {
-      datum.leads.raise(world(executor));
+      datum.leads.raise(world(executor), worth_of_sending_to);
     } else if (datum.sending != nullptr) {
       leads.add(*datum.sending, world(executor));
     }
@@ -268,7 +268,7 @@ void DataSpace::insert_here(const Site& site, const std::span<const DataAccess> 
     }
   }
   if (looks_ahead_) {
-    distributed::Leads none;
+    distributed::VersionLeads none;
     look_ahead(me_, accesses, none);
   }
   for (const DataAccess& access : accesses) {

@@ -125,7 +125,7 @@ void DataSpace::close_list(Datum& datum) noexcept {
 }
 
 void DataSpace::provide(Datum& datum, const int rank, const Site& site) {
-  if (looks_ahead_ && rank != datum.source) datum.leads.raise(world(rank));
+  if (looks_ahead_ && rank != datum.source) datum.leads.raise(world(rank), worth_of_sending_to);
   if (rank == me_) {
     (void)bring(datum);
   } else if (datum.source == me_ && !datum.holders.has(rank)) {

@@ -7,7 +7,6 @@
 // calls close(); the rest as Copy.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -18,6 +17,7 @@
 
 #include "base/guarded.hpp"
 #include "distributed/data/copies/broadcasts.hpp"
+#include "distributed/data/leads.hpp"
 #include "distributed/data/space/copy.hpp"
 
 namespace imbrex::distributed {
@@ -42,8 +42,7 @@ class VersionSend {
   // The copy for this rank of MPI_COMM_WORLD has at least this urgency, if the list is open.
   void raise(const int rank, const std::int32_t urgency) {
     const std::lock_guard guard(mutex_);
-    const auto found = std::ranges::find(list_, rank, &Recipient::rank);
-    if (found != list_.end()) found->urgency = std::max(found->urgency, urgency);
+    distributed::raise(list_, rank, urgency);
   }
   // A hint: the list may close at any time.
   [[nodiscard]] bool is_open() const noexcept { return !closed_.load(std::memory_order_relaxed); }
@@ -73,37 +72,6 @@ class VersionSend {
   std::atomic<bool> closed_{false};  // written under the mutex, which orders it with the list
   std::vector<Recipient> list_ IMBREX_GUARDED_BY(mutex_);
 };
-
-// The copies from this rank, on open lists, that lead to a version which another rank writes: the
-// reader of the copy writes it, or a later task of that rank does. If the version is sent, all of
-// them lead to a send.
-class Leads {
- public:
-  Leads() = default;
-  Leads(const Leads&) = delete;
-  Leads& operator=(const Leads& other);
-  ~Leads() { clear(); }
-
-  // The copy for `rank` of MPI_COMM_WORLD is read by the task that writes the version.
-  void add(VersionSend& list, int rank);
-  // That task also reads a version with these leads.
-  void add(const Leads& earlier);
-  void clear() noexcept;
-  // The version is sent to `rank` of MPI_COMM_WORLD: raises the copies by the worth of that send
-  // under the policy, minus the steps to it (docs/design/policies.md).
-  void raise(int rank);
-
- private:
-  // A task that follows from more copies than this knows the nearest ones.
-  static constexpr std::size_t most = 8;
-  struct Lead {
-    VersionSend* list;  // a reference
-    int rank;
-    int steps;          // from the reader of the copy to the send of the version
-  };
-  void add(VersionSend& list, int rank, int steps);
-
-  std::vector<Lead> leads_;  // the nearest first
-};
+using VersionLeads = Leads<VersionSend>;
 
 }  // namespace imbrex::distributed

@@ -118,7 +118,8 @@ class DataSpace {
   void insert_here(const distributed::Site& site, std::span<const DataAccess> accesses);
   // The copies from here that lead to what a task on `executor` writes; versions of other ranks
   // that it reads are sent to it, and raise theirs.
-  void look_ahead(int executor, std::span<const DataAccess> accesses, distributed::Leads& leads);
+  void look_ahead(int executor, std::span<const DataAccess> accesses,
+                  distributed::VersionLeads& leads);
   void wait_for_room();
   void record(const DataTaskSpec& spec, int executor, std::span<const DataAccess> accesses);
   void record(distributed::recorded::Operation operation, Datum& datum, int owner);
