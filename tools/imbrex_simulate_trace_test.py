@@ -82,6 +82,16 @@ class Recorded(unittest.TestCase):
     def test_each_kind_of_message_and_collectives(self):
         self.check(self.record("kinds", 2, LIFE_CASES, "all_kinds"))
 
+    def test_tasks_that_destroy_what_held_tasks_leave_behind(self):
+        """The library makes these tasks: no task is their parent, and none of them is main."""
+        trace = self.record("held", 1, LIFE_CASES, "held_tasks")
+        seen, = [history.replay(rank) for rank in reader.read_run(trace)]
+        found = [(task.parent, task.root) for task in seen.tasks.values()
+                 if seen.rank.names[task.name].name == "destructors of results"]
+        self.assertIn((0, False), found)
+        self.assertNotIn((0, True), found)
+        self.check(trace)
+
     def test_futures(self):
         self.check(self.record("futures", 0, FUTURES), "--workers", 2)
 

@@ -3,6 +3,7 @@
 // and what it must print.
 #include <mpi.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -476,6 +477,28 @@ void all_kinds() {
   MPI_Finalize();
 }
 
+// The task is complete when the message comes, long after its body has ended.
+void held_tasks() {
+  MPI_Init(nullptr, nullptr);
+  const int rank = rank_in_world();
+  static int values[3] = {};
+  static std::atomic<int> ended = 0;
+  for (int i = 0; i < 3; ++i) {
+    task("held").launch([rank, i] {
+      MPI_Request request;
+      MPI_Irecv(&values[i], 1, MPI_INT, rank, i, MPI_COMM_WORLD, &request);
+      imbrex::release_after(request);
+      ++ended;
+    });
+  }
+  while (ended < 3) imbrex::yield();
+  const int one = 1;
+  for (const int i : {0, 1, 2}) MPI_Send(&one, 1, MPI_INT, rank, i, MPI_COMM_WORLD);
+  imbrex::taskwait();
+  require(values[0] + values[1] + values[2] == 3, "the messages came");
+  MPI_Finalize();
+}
+
 const imbrex::test::Cases cases{
     {"plain", plain},
     {"finalize_completes_tasks", finalize_completes_tasks},
@@ -500,6 +523,7 @@ const imbrex::test::Cases cases{
     {"spare_threads", spare_threads},
     {"messages", messages},
     {"all_kinds", all_kinds},
+    {"held_tasks", held_tasks},
 };
 
 }  // namespace

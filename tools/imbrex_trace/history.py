@@ -276,7 +276,9 @@ class Player:
         elif kind == Kind.DATUM_NAMED:
             self.data[c] = self.rank.names[a].name
         elif kind == Kind.TASK_CREATE:
-            self.tasks[task] = Task(name=a, priority=signed(b), parent=c, created=time)
+            # Clocks of two processors may differ a little: it may have begun elsewhere.
+            parts = self.tasks[task].parts if task in self.tasks else 0
+            self.tasks[task] = Task(name=a, priority=signed(b), parent=c, created=time, parts=parts)
         elif kind == Kind.TASK_ACCESS and task in self.tasks:
             self.tasks[task].accesses += ((a, b),)
         elif kind == Kind.TASK_PRIORITY and task in self.tasks:
@@ -361,9 +363,11 @@ class Player:
 
 
 def begins_in_trace(rank):
-    """Returns whether the root task, which alone has no parent, has a record of its begin."""
+    """Returns whether the root task, which alone has neither parent nor creation, has a record of
+    its begin."""
+    created = {record[1] for record in rank.records if record[3] == Kind.TASK_CREATE}
     return any(record[3] == Kind.TASK_BEGIN and record[2] == 0 and record[6] == 0
-               for record in rank.records)
+               and record[1] not in created for record in rank.records)
 
 
 def root_of(rank):

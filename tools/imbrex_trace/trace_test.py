@@ -99,6 +99,32 @@ class Replay(TraceTest):
                           if s.task != ROOT],
                          [(0, 5), (1, 6)])
 
+    def test_a_begin_whose_clock_runs_a_little_early_is_the_first_part(self):
+        rank = self.writer(workers=2)
+        name = rank.name("work")
+        rank.create(1.001, 0, 1, name)
+        rank.begin(1, 1, 1, name)
+        rank.suspend(3, 1, 1, name)
+        rank.resume(5, 1, 1)
+        rank.end(6, 1, 1)
+        rank.write()
+        replayed = self.replayed()
+        self.assertEqual([s.part for s in replayed.slices if s.task != ROOT], [1, 2])
+        self.assertEqual(replayed.tasks[1].parts, 2)
+
+    def test_a_task_of_the_library_is_not_main(self):
+        rank = self.writer()
+        name = rank.name("destructors of results")
+        rank.create(1, 0, 1, name, parent=0)
+        rank.begin(2, 0, 1, name, parent=0)
+        rank.end(3, 0, 1)
+        rank.resume(4, 0, ROOT)
+        rank.write()
+        self.assertEqual([number for number, task in self.replayed().tasks.items() if task.root],
+                         [ROOT])
+        self.assertEqual(self.pieces(0), [(0, 2, "overhead"), (2, 3, "in task"),
+                                          (3, 4, "overhead"), (4, 10, "in task")])
+
     def test_main_is_a_task_from_the_start(self):
         rank = self.writer(workers=2, main_runs=True)
         wait = rank.name("finish", "")

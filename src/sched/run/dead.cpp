@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sched/run/in_accumulator.hpp"
+#include "sched/run/notes.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/task_races.hpp"
 #include "task/access/depend.hpp"
@@ -217,6 +218,7 @@ void Dead::queue(Worker& worker, const task::ReadyList tasks,
   scope_.finished.fetch_sub(task::Scope::one_complete | task::Scope::one_deep,
                             std::memory_order_relaxed);
   task_races::spawn(task);
+  notes::creation_by_library(worker, task);
   enqueue(worker, task, Origin::released);
 }
 

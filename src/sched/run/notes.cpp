@@ -133,6 +133,12 @@ void creation(Worker& worker, const std::uint64_t id, const detail::TaskSpec& sp
   for (const detail::AccessSpec& access : spec.accesses) record_access(worker, id, access);
 }
 
+void creation_by_library(Worker& worker, const Task& task) {
+  if (!worker.recorder.tracing()) return;
+  worker.recorder.record(Kind::task_create, task.id, name_of(task.name, task.where),
+                         word(task.priority.load()), 0);
+}
+
 void rise(const Task& task, const int priority) {
   Worker* const worker = current_worker();
   if (worker == nullptr || !worker->recorder.tracing()) return;

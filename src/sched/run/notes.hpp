@@ -42,6 +42,8 @@ namespace imbrex::sched::notes {
 
 // The task makes a child.
 void creation(Worker& worker, std::uint64_t id, const detail::TaskSpec& spec);
+// For the trace alone: the library has made `task`, which is no task's child.
+void creation_by_library(Worker& worker, const Task& task);
 // The task begins to wait for `other`; the second function: it has waited.
 void wait(Worker& worker, detail::Completion& other);
 void waited(Worker& worker) noexcept;

@@ -47,6 +47,7 @@ class Player {
  private:
   struct Worker {
     std::vector<std::uint32_t> stack;  // tasks, the running one last
+    std::uint32_t last = 0;            // task that has ended here last; 0: main
     std::uint64_t since = 0;           // ns
     bool is_idle = false;
   };
@@ -75,6 +76,7 @@ class Player {
 
   void find_main(const std::vector<PlacedRecord>& records);
   void take(const Record& record);
+  void take_outside(const Record& record);
   void take_of_task(const Record& record, std::uint32_t task);
   void pass_time(const Record& record);
 
@@ -82,6 +84,7 @@ class Player {
   [[nodiscard]] std::uint32_t task_of(std::uint64_t id) const;
   [[nodiscard]] bool is_known(const std::uint64_t id) const { return numbers_.contains(id); }
   void create(const Record& record);
+  [[nodiscard]] std::uint32_t creator_of(const Record& record) const;
   void add_access(const Record& record);
   void begin(const Record& record);
   void end(const Record& record);
@@ -180,16 +183,7 @@ void Player::find_main(const std::vector<PlacedRecord>& records) {
 }
 
 void Player::take(const Record& record) {
-  if (record.worker == no_worker) {
-    switch (record.kind) {
-      case Kind::task_create:
-      case Kind::message_sent:
-      case Kind::message_received:
-        fail("a thread that is no worker creates a task or communicates: such a program cannot be "
-             "simulated");
-      default: return;
-    }
-  }
+  if (record.worker == no_worker) return take_outside(record);
   pass_time(record);
   switch (record.kind) {
     case Kind::task_begin: return begin(record);
@@ -218,6 +212,26 @@ void Player::take(const Record& record) {
     return;  // a poll of another thread of the library
   }
   take_of_task(record, task_of(record.task));
+}
+
+// A thread that is no worker may poll for the library, and so complete requests of tasks.
+void Player::take_outside(const Record& record) {
+  switch (record.kind) {
+    case Kind::task_create:
+      if (record.c == 0) return create(record);
+      break;
+    case Kind::message_received:
+      if (requests_.contains(high(record.c))) return receive(record, 0);
+      break;
+    case Kind::request_ended:
+      if (given_.contains(high(record.c))) end_request(record, 0);
+      return;
+    case Kind::future_set: return set_future(record);
+    case Kind::message_sent: break;
+    default: return;
+  }
+  fail("a thread that is no worker creates a task or communicates: such a program cannot be "
+       "simulated");
 }
 
 void Player::take_of_task(const Record& record, const std::uint32_t task) {
@@ -320,7 +334,7 @@ TaskStep& Player::add(const std::uint32_t task, const TaskStep& step) {
 }
 
 void Player::create(const Record& record) {
-  const std::uint32_t parent = task_of(record.c);
+  const std::uint32_t parent = creator_of(record);
   const auto number = static_cast<std::uint32_t>(rank_.tasks.size());
   if (!numbers_.emplace(record.task, number).second) {
     fail(fmt::format("task {} is created twice", record.task));
@@ -331,7 +345,18 @@ void Player::create(const Record& record) {
                          .steps = {}});
   live_.emplace_back();
   last_created_ = number;
+  const bool is_explained = live_[parent].is_explained;
   add(parent, {Act::create, number, 0});
+  live_[parent].is_explained = is_explained && record.c == 0;
+}
+
+// A task that the library creates has no parent. The task that runs on the worker creates it here,
+// or the one that has ended there last: such a task destroys what ended tasks leave behind.
+std::uint32_t Player::creator_of(const Record& record) const {
+  if (record.c != 0) return task_of(record.c);
+  if (record.worker == no_worker) return 0;
+  const Worker& worker = workers_[record.worker];
+  return worker.stack.empty() ? worker.last : worker.stack.back();
 }
 
 void Player::add_access(const Record& record) {
@@ -386,6 +411,7 @@ void Player::end(const Record& record) {
                      record.worker));
   }
   if (number != 0) stack.pop_back();
+  workers_[record.worker].last = number;
   rank_.tasks[number].has_ended = true;
   live_[number].ended_at = record.time;
 }

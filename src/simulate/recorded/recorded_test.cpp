@@ -259,6 +259,72 @@ TEST(Recorded, a_tied_task_resumes_on_its_worker_and_all_tasks_run_once) {
   }
 }
 
+// The library makes a task, which no task of the program creates, when an event completes a task
+// that has left something behind: between two tasks, and in a poll of a thread that is no worker.
+TEST(Recorded, a_task_of_the_library_runs_although_no_task_creates_it) {
+  for (const std::uint32_t worker : {0u, UINT32_MAX}) {
+    Trace trace(1);
+    RankTrace& rank = trace.ranks[0];
+    rank.create(0, 1, 0);
+    rank.add(0, 0, Kind::task_suspend, main_id, 0);
+    rank.run(1, 11, 1, 0);
+    rank.add(12, worker, Kind::task_create, 2, 1, 0, 0);
+    rank.add(13, 0, Kind::task_begin, 2, 1, 0, 0);
+    rank.add(43, 0, Kind::task_end, 2);
+    rank.add(44, 0, Kind::task_resume, main_id);
+    for (const std::string& policy : policies) {
+      const Outcome outcome = trace.simulate(policy, 2);
+      EXPECT_EQ(outcome.sums.tasks, 2) << policy << ", worker " << worker;
+      EXPECT_EQ(outcome.sums.in_task_ns, 40'000) << policy << ", worker " << worker;
+    }
+  }
+}
+
+// Methodology: by its clock, worker 1 begins and ends tasks 1 and 2 before worker 0 creates them.
+TEST(Recorded, clocks_of_workers_may_differ) {
+  for (const std::uint64_t late_us : {0, 3, 30, 3000}) {
+    Trace trace(1);
+    RankTrace& rank = trace.ranks[0] = RankTrace(2);
+    rank.create(late_us + 1, 1, 0, {{64, writes, 0}});
+    rank.create(late_us + 2, 2, 0, {{64, reads, 0}, {128, writes, 0}});
+    rank.create(late_us + 3, 3, 0, {{128, reads, 0}});
+    rank.add(late_us + 3, 0, Kind::task_suspend, main_id, 0);
+    rank.run(late_us + 30, late_us + 40, 3, 0);
+    rank.add(late_us + 40, 0, Kind::task_resume, main_id);
+    rank.add(2, 1, Kind::task_begin, 1, 0, 0, main_id);
+    rank.add(12, 1, Kind::task_end, 1);
+    rank.add(12, 1, Kind::task_begin, 2, 0, 0, main_id);
+    rank.add(22, 1, Kind::task_end, 2);
+    const Outcome outcome = trace.simulate("default", 2);
+    EXPECT_EQ(outcome.sums.tasks, 3) << late_us;
+    EXPECT_NEAR(us(outcome), 30, 3) << late_us;
+  }
+}
+
+TEST(Recorded, two_workers_may_create_tasks_with_accesses_at_once) {
+  Trace trace(1);
+  RankTrace& rank = trace.ranks[0] = RankTrace(2);
+  const auto create = [&rank](const std::uint64_t time_us, const std::uint32_t worker,
+                              const std::uint64_t task, const std::uint64_t parent) {
+    rank.add(time_us, worker, Kind::task_create, task, 0, 0, parent);
+    rank.add(time_us + 2, worker, Kind::task_access, task, 64, writes, 0);
+    rank.add(time_us + 4, worker, Kind::task_access, task, 128, reads, 0);
+  };
+  rank.create(0, 1, 0);
+  for (std::uint64_t task = 10; task < 20; ++task) create(10 * task, 0, task, main_id);
+  rank.add(200, 0, Kind::task_suspend, main_id, 0);
+  for (std::uint64_t task = 10; task < 20; ++task) rank.run(100 * task, 100 * task + 50, task, 0);
+  rank.add(3000, 0, Kind::task_resume, main_id);
+  rank.add(1, 1, Kind::task_begin, 1, 0, 0, main_id);
+  for (std::uint64_t task = 20; task < 30; ++task) create(10 * (task - 10) + 1, 1, task, 1);
+  rank.add(201, 1, Kind::task_end, 1);
+  for (std::uint64_t task = 20; task < 30; ++task) {
+    rank.add(100 * task, 1, Kind::task_begin, task, 0, 0, 1);
+    rank.add(100 * task + 50, 1, Kind::task_end, task);
+  }
+  EXPECT_EQ(trace.simulate("default", 2).sums.tasks, 21);
+}
+
 // ---- messages ----------------------------------------------------------------------------------
 
 // Rank 0 computes 50 us and sends; rank 1 begins a receive, computes 100 us, and waits.
@@ -300,7 +366,8 @@ TEST(Recorded, a_receive_that_has_begun_overlaps_with_computation) {
   }
 }
 
-TEST(Recorded, dependents_wait_for_the_request_that_a_task_was_released_after) {
+// Methodology: worker 0 finds the request complete, or a thread that is no worker.
+void expect_dependents_wait_for_a_request(const std::uint32_t poller) {
   Trace trace(2);
   RankTrace& sends = trace.ranks[0];
   sends.add(0, 0, Kind::scope_begin, main_id);
@@ -315,15 +382,18 @@ TEST(Recorded, dependents_wait_for_the_request_that_a_task_was_released_after) {
   receives.add(1, 0, Kind::request_given, 1, 0, 8192, request(9));
   receives.add(1, 0, Kind::task_hold, 1, 0, 8192, 3);
   receives.add(2, 0, Kind::task_end, 1);
-  receives.add(600, 0, Kind::message_received, 1, 8, message(0, 3), request(9));
-  receives.add(600, 0, Kind::request_ended, 1, 0, 0, request(9));
-  receives.add(600, 0, Kind::future_set, 0, 0, 0, 8192);
+  receives.add(600, poller, Kind::message_received, 1, 8, message(0, 3), request(9));
+  receives.add(600, poller, Kind::request_ended, 1, 0, 0, request(9));
+  receives.add(600, poller, Kind::future_set, 0, 0, 0, 8192);
   receives.run(600, 700, 2, 0);
   for (const std::string& policy : policies) {
     const Outcome outcome = trace.simulate(policy, 2);
     EXPECT_NEAR(us(outcome), 500 + 10 + 100, 10) << policy;
     EXPECT_EQ(outcome.messages_received, 1) << policy;
   }
+}
+TEST(Recorded, dependents_wait_for_the_request_that_a_task_was_released_after) {
+  for (const std::uint32_t poller : {0u, UINT32_MAX}) expect_dependents_wait_for_a_request(poller);
 }
 
 void write_collectives(Trace& trace, const Kind kind, const std::uint64_t name) {

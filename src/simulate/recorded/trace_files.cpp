@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <functional>
 #include <limits>
+#include <queue>
 #include <sstream>
+#include <unordered_map>
+#include <utility>
 
 #include "imbrex/error.hpp"
 
@@ -80,6 +84,95 @@ void check_span(const TraceHead& head, const std::vector<PlacedRecord>& records)
 
 }  // namespace
 
+namespace {
+
+// Puts the records of all threads into one order. Clocks of two processors may differ a little, and
+// a processor may read its clock before instructions that stand earlier. So a thread's records wait
+// where they name a task whose creation comes later in the order of time.
+class Merge {
+ public:
+  explicit Merge(const std::vector<PlacedRecord>& file) : file_(file) {
+    for (std::size_t i = 0; i < file.size(); ++i) {
+      const Record& record = file[i].record;
+      if (record.kind == trace::Kind::task_create) is_created_.try_emplace(record.task, false);
+      if (i == 0 || begins_stream(file[i - 1].record, record)) streams_.push_back({i, i});
+      streams_.back().end = i + 1;
+    }
+    for (std::size_t stream = 0; stream < streams_.size(); ++stream) queue(stream);
+  }
+  [[nodiscard]] std::vector<PlacedRecord> run() {
+    merged_.reserve(file_.size());
+    while (merged_.size() < file_.size()) {
+      if (heads_.empty()) release_all();
+      const std::size_t stream = heads_.top().second;
+      heads_.pop();
+      take(stream);
+    }
+    return std::move(merged_);
+  }
+
+ private:
+  // The records of one thread that are not merged yet.
+  struct Stream {
+    std::size_t next;
+    std::size_t end;
+  };
+  using Head = std::pair<std::uint64_t, std::size_t>;  // time of its next record, stream
+
+  // Threads that are no workers have one number together.
+  [[nodiscard]] static bool begins_stream(const Record& before, const Record& record) noexcept {
+    return record.worker != before.worker ||
+           (record.worker == no_worker && record.time < before.time);
+  }
+  [[nodiscard]] static bool belongs_to_creation(const Record& record) noexcept {
+    return record.kind == trace::Kind::task_access || record.kind == trace::Kind::task_bound;
+  }
+  void queue(const std::size_t stream) {
+    const Stream& its = streams_[stream];
+    if (its.next < its.end) heads_.emplace(file_[its.next].record.time, stream);
+  }
+  // The next record of the stream; a creation with all that belongs to it.
+  void take(const std::size_t stream) {
+    Stream& its = streams_[stream];
+    const Record& record = file_[its.next].record;
+    const bool creates = record.kind == trace::Kind::task_create;
+    const std::uint64_t named = creates ? record.c : record.task;
+    const auto found = is_created_.find(named);
+    if (waits_ && found != is_created_.end() && !found->second) {
+      waiting_[named].push_back(stream);
+      return;
+    }
+    merged_.push_back(file_[its.next++]);
+    while (creates && its.next < its.end && belongs_to_creation(file_[its.next].record) &&
+           file_[its.next].record.task == record.task) {
+      merged_.push_back(file_[its.next++]);
+    }
+    queue(stream);
+    if (!creates) return;
+    is_created_[record.task] = true;
+    for (const std::size_t other : waiting_[record.task]) queue(other);
+    waiting_.erase(record.task);
+  }
+  // Tasks that create each other: the file is damaged. The rest has the order of time.
+  void release_all() {
+    waits_ = false;
+    for (const auto& [task, streams] : waiting_) {
+      for (const std::size_t stream : streams) queue(stream);
+    }
+    waiting_.clear();
+  }
+
+  const std::vector<PlacedRecord>& file_;
+  std::vector<Stream> streams_;
+  std::priority_queue<Head, std::vector<Head>, std::greater<>> heads_;
+  std::unordered_map<std::uint64_t, bool> is_created_;  // by task: merged_ has its creation
+  std::unordered_map<std::uint64_t, std::vector<std::size_t>> waiting_;  // streams, by task
+  bool waits_ = true;
+  std::vector<PlacedRecord> merged_;
+};
+
+}  // namespace
+
 std::vector<TraceHead> read_heads(const std::string& path) {
   std::ifstream file(path);
   std::vector<TraceHead> heads;
@@ -127,9 +220,7 @@ std::vector<PlacedRecord> read_records(const TraceHead& head) {
     check(head, placed);
   }
   check_span(head, records);
-  // Stable: each worker's own order stays.
-  std::ranges::stable_sort(records, {}, [](const PlacedRecord& one) { return one.record.time; });
-  return records;
+  return Merge(records).run();
 }
 
 }  // namespace imbrex::simulate

@@ -26,7 +26,9 @@ struct TraceHead {
 // One rank after the other, from 0. Throws Error if the file is no such file.
 [[nodiscard]] std::vector<TraceHead> read_heads(const std::string& path);
 
-// In the order of time; `position` is the place in the file, for messages.
+// In the order of time, but for clocks that differ: each worker's own order stays, and no record of
+// a task stands before its creation. `position` is the place in the
+// file, for messages.
 struct PlacedRecord {
   Record record;
   std::uint64_t position;
