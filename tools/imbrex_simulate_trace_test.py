@@ -29,12 +29,13 @@ class Recorded(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
 
-    def record(self, name, ranks, *command):
+    def record(self, name, ranks, *command, progress="auto"):
         trace = self.folder / name
         if not trace.exists():
             launch = [*MPIRUN, str(ranks)] if ranks else []
             subprocess.run([*launch, *map(str, command)], check=True, stdout=subprocess.DEVNULL,
-                           env=os.environ | {"IMBREX_TRACE": str(trace), "IMBREX_WORKERS": "1"})
+                           env=os.environ | {"IMBREX_TRACE": str(trace), "IMBREX_WORKERS": "1",
+                                             "IMBREX_PROGRESS": progress})
         return trace
 
     def cholesky(self):
@@ -90,6 +91,15 @@ class Recorded(unittest.TestCase):
                  if seen.rank.names[task.name].name == "destructors of results"]
         self.assertIn((0, False), found)
         self.assertNotIn((0, True), found)
+        self.check(trace)
+
+    def test_messages_that_a_thread_of_the_library_receives(self):
+        """The thread ends before the trace is written."""
+        trace = self.record("thread", 1, LIFE_CASES, "held_tasks", progress="dedicated-thread")
+        seen, = [history.replay(rank) for rank in reader.read_run(trace)]
+        received = [one for one in seen.messages if not one.sent]
+        self.assertEqual(len(received), 3)
+        self.assertIn(reader.NO_WORKER, {one.worker for one in received})
         self.check(trace)
 
     def test_futures(self):

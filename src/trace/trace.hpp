@@ -68,6 +68,9 @@ class Records {
     }
   }
 
+  [[nodiscard]] bool empty() const noexcept {
+    return count_.load(std::memory_order_relaxed) == 0 && lost() == 0;  // only counts
+  }
   // Number of records for which there was no memory.
   [[nodiscard]] std::uint64_t lost() const noexcept {
     return lost_.load(std::memory_order_relaxed);  // only a count
@@ -121,6 +124,8 @@ class Recorder {
   // thread runs.
   void watch() noexcept { watched_ = true; }
   [[nodiscard]] bool watched() const noexcept { return watched_; }
+
+  [[nodiscard]] bool has_records() const noexcept { return !records_.empty(); }
 
   // Sets the thread's activity from now on. One predictable branch when off.
   void enter(const Activity activity) noexcept {

@@ -28,6 +28,7 @@ void write_trace(RuntimeState& runtime, const trace::TimeBase& time,
   {
     const std::lock_guard guard(runtime.foreign_lock);
     for (Worker* const worker : runtime.foreign) recorders.push_back(&worker->recorder);
+    for (const auto& worker : runtime.ended) recorders.push_back(&worker->recorder);
   }
   const std::string missing =
       trace::write_files(runtime.options.TRACE,

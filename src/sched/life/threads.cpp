@@ -105,11 +105,11 @@ void end_visits(Worker* const worker) {
   end_root(*worker, *worker);
   set_current_worker(nullptr);
   set_visitor(nullptr);
-  {
-    const std::lock_guard guard(worker->runtime->foreign_lock);
-    std::erase(worker->runtime->foreign, worker);
-  }
-  delete worker;
+  std::unique_ptr<Worker> owned(worker);
+  RuntimeState& runtime = *worker->runtime;
+  const std::lock_guard guard(runtime.foreign_lock);
+  std::erase(runtime.foreign, worker);
+  if (worker->recorder.has_records()) runtime.ended.push_back(std::move(owned));
 }
 
 void end_thread(Worker* const worker) {

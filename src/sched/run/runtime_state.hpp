@@ -174,6 +174,8 @@ struct RuntimeState {
 
   base::SpinLock foreign_lock;                  // guards additions to workers, too
   std::vector<Worker*> foreign IMBREX_GUARDED_BY(foreign_lock);
+  // Workers of ended threads, for their records in the trace: as many as threads have ended.
+  std::vector<std::unique_ptr<Worker>> ended IMBREX_GUARDED_BY(foreign_lock);
   std::atomic<std::size_t> keepers{1};          // see forget_keeper(); counts itself while it runs
   // Joined workers whose threads have ended.
   Worker* left IMBREX_GUARDED_BY(foreign_lock) = nullptr;

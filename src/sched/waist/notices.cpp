@@ -23,7 +23,9 @@ using sched::Worker;
 
 bool tracing() noexcept {
   const Worker* const worker = sched::thread_worker();
-  return worker != nullptr && worker->recorder.tracing();
+  if (worker != nullptr) return worker->recorder.tracing();
+  // A thread that has not visited the runtime yet: the visit that records gives it a worker.
+  return records_waits.load(std::memory_order_relaxed) && sched::runtime() != nullptr;
 }
 
 bool learns_sends() noexcept {
