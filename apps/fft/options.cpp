@@ -39,7 +39,7 @@ void add_problem(CLI::App& app, Options& options, Text& text) {
 }
 
 void add_variants(CLI::App& app, Options& options, Text& text) {
-  app.add_option("--variant", options.variants,
+  apps::add_list(app, "--variant", options.variants,
                  "One or more, in turn, with commas: blocking (MPI_Alltoall), test "
                  "(MPI_Ialltoall for each part, MPI_Test after each line), scatters "
                  "(MPI_Iscatter from each rank), partial-blocks (2-D: blocking, but what comes "
@@ -49,9 +49,6 @@ void add_variants(CLI::App& app, Options& options, Text& text) {
                  "(FFTW's own for MPI)")
       ->check(CLI::IsMember({"blocking", "test", "scatters", "partial-blocks",
                              "partial-receive", "messages", "partial", "library"}))
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->capture_default_str();
   app.add_flag("--pack", options.pack,
                "Blocking: pack into buffers by loops, instead of derived datatypes");
@@ -125,7 +122,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
   add_problem(app, options, text);
   add_variants(app, options, text);
   add_rest(app, options, text, line_us);
-  if (!tiled::parse(app, argc, argv, help)) return options;
+  if (!apps::parse(app, argc, argv, help)) return options;
   options.check = !text.no_check;
   options.timed = text.kernels == "timed";
   options.planning = text.planning == "measure" ? Planning::measure : Planning::estimate;

@@ -13,7 +13,7 @@
 
 namespace fft {
 
-using tiled::InputError;
+using apps::InputError;
 
 struct Options {
   int dims = 2;

@@ -36,7 +36,7 @@ sparse::Options parse_options(int argc, char** argv, std::string& help) {
                  "Of the reference, whose residual the variants must reach")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  if (!tiled::parse(app, argc, argv, help)) return line;
+  if (!apps::parse(app, argc, argv, help)) return line;
   if (line.n % divisor != 0) {
     throw tiled::InputError(fmt::format("--n {} is not a multiple of {}: the grid is halved three "
                                         "times; take {} or {}", line.n, divisor,

@@ -27,13 +27,10 @@ std::vector<std::string> names_of_variants() {
 }
 
 void add_run(CLI::App& app, Options& options, CommandText& text) {
-  app.add_option("--variant", text.variants,
+  apps::add_list(app, "--variant", text.variants,
                  "Which, in turn, separated by commas; all if not given. The first is what the "
                  "others are compared with")
-      ->check(CLI::IsMember(names_of_variants()))
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->check(CLI::IsMember(names_of_variants()));
   app.add_option("--chunks", options.chunks, "Map tasks of each rank")
       ->check(CLI::Range(1, 30'000))  // each has a tag
       ->capture_default_str();
@@ -81,7 +78,7 @@ CLI::App* add_words(CLI::App& app, Options& options) {
 }
 
 void check_words(const CLI::App& words, const Options& options) {
-  using tiled::InputError;
+  using apps::InputError;
   const bool random = words.count("--random") > 0;
   if (random && !options.files.empty()) throw InputError("--random: needs no files");
   if (!random && options.files.empty()) {
@@ -114,7 +111,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   for (CLI::App* const program : {words, matvec}) add_run(*program, options, text);
-  if (!tiled::parse(app, argc, argv, help)) return options;
+  if (!apps::parse(app, argc, argv, help)) return options;
   options.words = words->parsed();
   const CLI::App& program = options.words ? *words : *matvec;
   options.timed = tiled::read_timed(kernel_names, text.timed);

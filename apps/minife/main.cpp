@@ -46,7 +46,7 @@ CommandLine parse_options(int argc, char** argv, std::string& help) {
   app.add_option("--source", line.source, "Of heat, everywhere; the reference benchmark has 1")
       ->check(CLI::Range(-1e6, 1e6))
       ->capture_default_str();
-  if (!tiled::parse(app, argc, argv, help)) return line;
+  if (!apps::parse(app, argc, argv, help)) return line;
   line.timed = read_timed(kernel_names, line.timed_text);
   if (!std::isfinite(line.source)) throw tiled::InputError("--source: must be a finite number");
   return line;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "options.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <vector>
 
-#include "../tiled/team.hpp"
+#include "../command_line.hpp"
 
 namespace smith_waterman {
 namespace {
@@ -113,30 +112,20 @@ void add_run(CLI::App& app, Options& options, Text& text) {
   app.add_flag("--json", options.json, "Also print a line of JSON, the last one");
 }
 
-void parse(CLI::App& app, int argc, char** argv, std::string& help) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    help = app.help();
-  } catch (const CLI::ParseError& error) {
-    throw tiled::InputError(std::string(error.what()) + " (--help lists the options)");
-  }
-}
-
 // Two positive numbers; of tiles such that sides fit into an int.
 Extent extent_of(const char* option, const std::vector<std::int64_t>& numbers,
                  std::int64_t largest) {
   for (const std::int64_t number : numbers) {
     if (number < 1 || number > largest) {
-      throw tiled::InputError(fmt::format("{} {} {}: each is from 1 to {}", option, numbers[0],
-                                          numbers[1], largest));
+      throw apps::InputError(fmt::format("{} {} {}: each is from 1 to {}", option, numbers[0],
+                                         numbers[1], largest));
     }
   }
   return {numbers[0], numbers[1]};
 }
 
 void read_input(const CLI::App& app, const Text& text, Options& options) {
-  using tiled::InputError;
+  using apps::InputError;
   if (text.local && text.global) throw InputError("--local and --global: choose one");
   options.scoring.local = !text.global;
   options.reading = {text.records == "all", text.others == "refuse"};
@@ -177,8 +166,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   add_input(app, options, text);
   add_run(app, options, text);
-  parse(app, argc, argv, help);
-  if (!help.empty()) return options;
+  if (!apps::parse(app, argc, argv, help)) return options;
   read_input(app, text, options);
   options.variant = variants().at(text.variant);
   options.distribution = distributions().at(text.distribution);
@@ -188,7 +176,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
   options.plain = text.kernels == "plain";
   options.timed = text.kernels == "timed";
   if (app.count("--kernel-us") > 0) {
-    if (!options.timed) throw tiled::InputError("--kernel-us: needs --kernels timed");
+    if (!options.timed) throw apps::InputError("--kernel-us: needs --kernels timed");
     options.kernel_us = text.kernel_us;
   }
   return options;

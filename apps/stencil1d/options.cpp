@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "options.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <map>
+
+#include "../command_line.hpp"
 
 namespace stencil1d {
 
@@ -46,17 +46,11 @@ void add_progress(CLI::App& app, Options& options) {
                "how much of the shorter of the two is hidden: (t_blocking - t) / "
                "min(t_communication, t_computation). Run it on tools/netlab: over shared memory a "
                "transfer takes the processor that the computation wants");
-  app.add_option("--sizes", progress.sizes, "Of its messages in bytes, separated by commas")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+  apps::add_list(app, "--sizes", progress.sizes, "Of its messages in bytes, separated by commas")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
-  app.add_option("--ratios", progress.ratios,
+  apps::add_list(app, "--ratios", progress.ratios,
                  "Of its computation to the communication, separated by commas")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(CLI::Range(0.001, 1000.0))
       ->capture_default_str();
   app.add_option("--computation-us", progress.computation_us,
@@ -112,10 +106,8 @@ Options parse_options(int argc, char** argv, std::string& help) {
                  "neighbour")
       ->check(CLI::IsMember({"periodic", "open"}))
       ->capture_default_str();
-  app.add_option("--variants", names, "Which, separated by commas; all if not given")
-      ->check(CLI::IsMember(known))
-      ->delimiter(',')->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  apps::add_list(app, "--variants", names, "Which, separated by commas; all if not given")
+      ->check(CLI::IsMember(known));
   app.add_flag("--verify", options.verify, "Compute the field on one rank too, and compare");
   app.add_flag("--hidden", options.hidden,
                "Also exchange the messages alone, and print the share of the shorter of messages "
@@ -125,14 +117,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
 #ifndef IMBREX_SERIAL
   add_progress(app, options);
 #endif
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    help = app.help();
-    return options;
-  } catch (const CLI::ParseError& error) {
-    throw InputError(std::string(error.what()) + " (--help lists the options)");
-  }
+  if (!apps::parse(app, argc, argv, help)) return options;
   options.periodic = boundary == "periodic";
   options.progress.json = options.json;
   if (timed.kernels == "timed") {

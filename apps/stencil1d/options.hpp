@@ -3,20 +3,16 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "../input_error.hpp"
 #include "measure.hpp"
 #include "variants.hpp"
 
 namespace stencil1d {
 
-// Wrong input, the same on every rank.
-class InputError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using apps::InputError;
 
 struct Variant {
   const char* name;

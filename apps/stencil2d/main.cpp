@@ -72,7 +72,7 @@ CommandLine parse_options(int argc, char** argv, std::string& help) {
   app.add_flag("--verify", line.verify, "Compute the field on one rank too, and compare");
   app.add_option("--json", line.json, "Write the figures there too");
   add_timed(app, kernel_names, timed);
-  if (!tiled::parse(app, argc, argv, help)) return line;
+  if (!apps::parse(app, argc, argv, help)) return line;
   line.timed = read_timed(kernel_names, timed);
   if (line.verify && line.timed.timed) {
     throw tiled::InputError("--verify: --kernels timed computes no field that could be verified");

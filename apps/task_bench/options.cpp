@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "options.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include "../command_line.hpp"
 
 namespace task_bench {
 namespace {
@@ -18,11 +19,8 @@ struct Text {
 void add_graph(CLI::App& app, Options& options, Text& text) {
   std::vector<std::string> names{"all"};
   for (const Pattern& pattern : all_patterns()) names.emplace_back(pattern.name);
-  app.add_option("--pattern", text.patterns, "Patterns, separated by commas, or all")
+  apps::add_list(app, "--pattern", text.patterns, "Patterns, separated by commas, or all")
       ->check(CLI::IsMember(names))
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->capture_default_str();
   app.add_option("--width", options.shape.width, "Columns of the graph, at least one for each rank")
       ->check(CLI::Range(1, 4096))
@@ -47,11 +45,9 @@ void add_work(CLI::App& app, Options& options, Text& text) {
                  "1 KiB within --scratch-kib; imbalanced: compute, with random numbers of rounds")
       ->check(CLI::IsMember({"compute", "memory", "imbalanced"}))
       ->capture_default_str();
-  app.add_option("--rounds", options.rounds, "Rounds of a task, separated by commas: one run each")
+  apps::add_list(app, "--rounds", options.rounds,
+                 "Rounds of a task, separated by commas: one run each")
       ->check(CLI::Range(0, 1 << 30))
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->default_str("16384, and by half down to 1");
   app.add_option("--scratch-kib", text.scratch_kib, "Working set of a column's memory kernel")
       ->check(CLI::Range(2, 1 << 20))
@@ -113,14 +109,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
   add_graph(app, options, text);
   add_work(app, options, text);
   add_rest(app, options, text);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    help = app.help();
-    return options;
-  } catch (const CLI::ParseError& error) {
-    throw InputError(std::string(error.what()) + " (--help lists the options)");
-  }
+  if (!apps::parse(app, argc, argv, help)) return options;
   check(options, text);
   return options;
 }

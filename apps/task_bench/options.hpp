@@ -2,19 +2,15 @@
 // The command line.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "../input_error.hpp"
 #include "point.hpp"
 
 namespace task_bench {
 
-// Wrong input, the same on every rank.
-class InputError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using apps::InputError;
 
 struct Options {
   std::string variant = "tasks";

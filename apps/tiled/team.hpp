@@ -4,18 +4,14 @@
 
 #include <mpi.h>
 
-#include <stdexcept>
 #include <string>
 
+#include "../input_error.hpp"
 #include "layout.hpp"
 
 namespace tiled {
 
-// An input error that every rank knows: after a collective, all ranks throw it together.
-class InputError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using apps::InputError;
 
 // The most square grid of `ranks` ranks, not higher than wide.
 [[nodiscard]] Grid nearly_square(int ranks) noexcept;

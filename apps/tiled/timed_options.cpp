@@ -27,31 +27,16 @@ SlowRank parse_slow(const std::string& text) {
 
 }  // namespace
 
-bool parse(CLI::App& app, const int argc, char** const argv, std::string& help) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    help = app.help();
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw InputError(std::string(error.what()) + " (--help lists the options)");
-  }
-  return true;
-}
-
 void add_timed(CLI::App& app, const std::vector<std::string>& names, TimedText& text) {
   app.add_option("--kernels", text.kernels,
                  "real, or timed: each sleeps as long as it would compute, so that ranks may share "
                  "processors; there is no result then, and nothing is checked")
       ->check(CLI::IsMember({"real", "timed"}))
       ->capture_default_str();
-  app.add_option("--kernel-us", text.kernel_us,
+  apps::add_list(app, "--kernel-us", text.kernel_us,
                  fmt::format("Timed: microseconds of {} on a whole tile; measured if not given",
                              fmt::join(names, ",")))
-      ->check(CLI::Range(0.0, 1e8))
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->check(CLI::Range(0.0, 1e8));
   app.add_option("--slow", text.slow,
                  "Timed: RANK:FACTOR, that rank's kernels take so many times as long");
 }

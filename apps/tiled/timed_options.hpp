@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The command line: --kernels, --kernel-us and --slow, and how it is read.
+// The options --kernels, --kernel-us and --slow.
 #pragma once
-
-#include <CLI/CLI.hpp>
 
 #include <string>
 #include <vector>
 
+#include "../command_line.hpp"
 #include "timed.hpp"
 
 namespace tiled {
@@ -17,9 +16,6 @@ struct TimedText {
   std::vector<double> kernel_us;
   std::string slow;
 };
-
-// False if --help is all that was asked for; then `help` is what it says. Throws InputError.
-[[nodiscard]] bool parse(CLI::App& app, int argc, char** argv, std::string& help);
 
 // `text` outlives the parsing.
 void add_timed(CLI::App& app, const std::vector<std::string>& names, TimedText& text);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "options.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
+
+#include "../command_line.hpp"
 
 namespace uts {
 namespace {
@@ -135,14 +136,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
   app.add_flag("--statistics", options.statistics,
                "Where the time went, as Table III of Chatterjee et al.");
   app.add_flag("--json", options.json, "Each run as a line of JSON, too");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    help = app.help();
-    return options;
-  } catch (const CLI::ParseError& error) {
-    throw InputError(std::string(error.what()) + " (--help lists the options)");
-  }
+  if (!apps::parse(app, argc, argv, help)) return options;
   if (app.count("--node-us") > 0 && text.kernels != "timed") {
     throw InputError("--node-us: needs --kernels timed");
   }

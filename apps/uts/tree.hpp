@@ -10,19 +10,15 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "../input_error.hpp"
 #include "sha1.hpp"
 
 namespace uts {
 
-// Wrong input, the same on every rank.
-class InputError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using apps::InputError;
 
 enum class Type : int { binomial, geometric, hybrid, balanced };
 // The way in which the mean number of children of a geometric tree changes with the depth.

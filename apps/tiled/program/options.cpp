@@ -150,12 +150,9 @@ struct Words {
 };
 
 void add_tasks(CLI::App& app, Options& options, Words& words) {
-  app.add_option("--variant", words.variants,
+  apps::add_list(app, "--variant", words.variants,
                  "forkjoin (cholesky), tasks, inserted, or all; separated by commas")
       ->check(CLI::IsMember({"forkjoin", "tasks", "inserted", "all"}))
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->capture_default_str();
   app.add_option("--lookahead", options.tasks.lookahead,
                  "Tasks: steps whose received tiles may be in memory at once")
@@ -271,7 +268,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
     kernels.push_back(fmt::format("{} ({})", fmt::join(traits_of(name).kernels, ","), name));
   }
   add_timed(app, {fmt::format("{}", fmt::join(kernels, ", "))}, words.timed);
-  if (!parse(app, argc, argv, help)) return options;
+  if (!apps::parse(app, argc, argv, help)) return options;
   const Traits& algorithm = traits_of(options.algorithm);
   check_taken(app, options);
   check_count(app, options);
