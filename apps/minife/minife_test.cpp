@@ -290,7 +290,7 @@ TEST_F(SystemTest, holds_a_worker_while_a_task_that_blocks_waits) {
   System system;
   system.load.assign(mine.size(), 1);
   Vectors vectors;
-  const tiled::KernelTimes times{rank_ == 1 ? 8e-3 : 1e-5, 1e-5, 1e-5};
+  const tiled::KernelTimes times{rank_ == 1 ? 2e-2 : 1e-5, 1e-5, 1e-5};
   const Outcome outcome =
       solve({mine, system, times}, MPI_COMM_WORLD, Variant::blocking_tasks, 5, vectors);
   if (rank_ != 1) {
