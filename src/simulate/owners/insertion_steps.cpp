@@ -145,7 +145,7 @@ void Sequence::insert(const std::uint16_t space, const std::uint32_t name, const
     if (datum.reduction >= 0 && datum.reduction != access.reduction) combine(place);
     if (access.mode == DataMode::read || access.mode == DataMode::update) bring(place, executor);
   }
-  const AllLeads leads = looks_ahead_ ? leads_to(executor, spaces_[space]) : AllLeads();
+  AllLeads leads = looks_ahead_ ? leads_to(executor, spaces_[space]) : AllLeads();
   StepList& list = lists_[static_cast<std::size_t>(executor)];
   Step step{.kind = Step::Kind::task};
   step.space = space;
@@ -175,7 +175,8 @@ void Sequence::insert(const std::uint16_t space, const std::uint32_t name, const
                                                                 : AccessKind::inout);
     if (access.mode == DataMode::read) continue;
     written(datum, executor);
-    datum.leads = leads;
+    const bool is_last = i + 1 == accesses_.size();
+    datum.leads = is_last ? std::move(leads) : leads;
   }
 }
 
@@ -206,8 +207,10 @@ void Sequence::bring(const Place& place, const int rank) {
   }
   const std::uint64_t from = hold(datum.copies, datum.source);
   if (datum.source == rank) return;
-  raise(place, rank);
-  if (datum.version == nullptr) datum.version = new Version;
+  if (datum.version == nullptr) {
+    raise(place, rank);
+    datum.version = new Version;
+  }
   ++datum.version->coming;
   datum.version->retain();
   const std::uint32_t ticket = take_ticket(place, datum.source, rank);
@@ -260,8 +263,9 @@ VersionLeads& Sequence::leads_from(AllLeads& all, const int rank) {
   return found != all.end() ? found->leads : all.emplace_back(LeadsFrom{rank, {}}).leads;
 }
 
-// `rank` gets a copy of the version. In a run the other ranks raise their leads at each reader
-// there, also at those that need no further copy; that changes nothing.
+// `rank` gets the first copy of the version. In a run the other ranks raise their leads at each
+// reader. Here the worth of all sends is equal, so that changes nothing: ranks learn degrees of
+// urgency (`ga`) from messages of the program, and these programs have none.
 void Sequence::raise(const Place& place, const int rank) {
   for (const LeadsFrom& its : place.datum.leads) {
     if (!its.leads.is_open()) continue;
