@@ -7,7 +7,7 @@ set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH imbrex_source)
 set(CMAKE_SYSROOT ${imbrex_source}/build/sysroot-aarch64)
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${CMAKE_SYSROOT})
+set(CMAKE_CROSSCOMPILING_EMULATOR ${CMAKE_CURRENT_LIST_DIR}/run_in_qemu -L ${CMAKE_SYSROOT})
 
 # Libraries, headers and packages are those of the sysroot; programs are those of this machine.
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

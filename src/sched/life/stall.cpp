@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/arch.hpp"
 #include "base/check.hpp"
 #include "base/threads/threads.hpp"
 #include "sched/life/life.hpp"
@@ -79,6 +80,7 @@ bool at_rest(RuntimeState& runtime) noexcept {
       runtime.behind_count.load(std::memory_order_acquire) != 0) {
     return false;
   }
+  base::heavy_fence();  // a worker that has emptied a queue is not seen as parked: it rose before
   for (const auto& worker : runtime.workers) {
     const bool self = worker->id == 0;  // the worker that checks
     if ((!self && !worker->parked.load(std::memory_order_acquire)) ||
