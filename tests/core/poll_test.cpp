@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 
 #include "core/on_runtime.hpp"
 #include "imbrex/detail/plug_ins.hpp"
@@ -106,6 +107,17 @@ class PollTest : public OnRuntime {
 };
 INSTANTIATE_TEST_SUITE_P(All, PollTest, testing::ValuesIn(every_setup()), name_of);
 
+// Naps begin by a clock, and a busy machine leaves few polls before them.
+class WithoutNapsTest : public PollTest {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(setenv("IMBREX_NAP_US", "0", 1), 0);
+    PollTest::SetUp();
+    ASSERT_EQ(unsetenv("IMBREX_NAP_US"), 0);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, WithoutNapsTest, testing::ValuesIn(every_setup()), name_of);
+
 class OneWorkerTest : public OnRuntime {};
 INSTANTIATE_TEST_SUITE_P(OneWorker, OneWorkerTest, testing::ValuesIn(one_worker()), name_of);
 
@@ -131,7 +143,7 @@ TEST_P(PollTest, one_idle_worker_polls_and_the_others_sleep) {
 
 // The next poll sees a completion, and that poll comes at once: between two polls the worker looks
 // for tasks once, and does nothing else.
-TEST_P(PollTest, an_idle_worker_sees_a_completion_without_a_pause) {
+TEST_P(WithoutNapsTest, an_idle_worker_sees_a_completion_without_a_pause) {
   Polled polled(std::chrono::nanoseconds(100));
   Promise<void> arrived;
   std::thread sender([&] {

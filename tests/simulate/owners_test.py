@@ -158,8 +158,7 @@ class Owners(unittest.TestCase):
                     "combine_ns": 0, "tree": "auto", "kernels": len(names)}
         settings |= {f"name.{number}": name for number, name in enumerate(names)}
         settings |= {f"kernel.{number}": 1000 for number in range(len(names))}
-        program = pathlib.Path(self.imbrex).resolve().parent.parent
-        found = next(program.rglob("imbrex-simulate"))
+        found = pathlib.Path(self.imbrex).with_name("imbrex-simulate")
         return [str(found), *(f"{name}={value}" for name, value in settings.items())]
 
 

@@ -7,6 +7,7 @@
 
 #include "mpi/abi/inquiries.hpp"
 #include "mpi/abi/switches.hpp"
+#include "mpi/messages/calls/receives.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/matching/communicators.hpp"
 #include "mpi/messages/matching/receive.hpp"
