@@ -145,7 +145,7 @@ void Sequence::insert(const std::uint16_t space, const std::uint32_t name, const
     if (datum.reduction >= 0 && datum.reduction != access.reduction) combine(place);
     if (access.mode == DataMode::read || access.mode == DataMode::update) bring(place, executor);
   }
-  AllLeads leads = looks_ahead_ ? leads_to(executor, spaces_[space]) : AllLeads();
+  const AllLeads leads = looks_ahead_ ? leads_to(executor, spaces_[space]) : AllLeads();
   StepList& list = lists_[static_cast<std::size_t>(executor)];
   Step step{.kind = Step::Kind::task};
   step.space = space;
@@ -175,8 +175,7 @@ void Sequence::insert(const std::uint16_t space, const std::uint32_t name, const
                                                                 : AccessKind::inout);
     if (access.mode == DataMode::read) continue;
     written(datum, executor);
-    const bool is_last = i + 1 == accesses_.size();
-    datum.leads = is_last ? std::move(leads) : leads;
+    datum.leads = leads;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -715,7 +716,7 @@ void scale(RecordedRank& rank, const TraceHead& head, const double speed) {
     if (factor == 1) continue;
     for (TaskStep& step : task.steps) {
       if (step.act != Act::compute) continue;
-      step.amount = static_cast<std::int64_t>(static_cast<double>(step.amount) * factor + 0.5);
+      step.amount = std::llround(static_cast<double>(step.amount) * factor);
     }
   }
 }
