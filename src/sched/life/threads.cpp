@@ -109,10 +109,7 @@ void end_visits(Worker* const worker) {
   RuntimeState& runtime = *worker->runtime;
   const std::lock_guard guard(runtime.foreign_lock);
   std::erase(runtime.foreign, worker);
-  if (!worker->recorder.has_records()) return;
-  worker->tasks.flush();
-  worker->small.flush();
-  runtime.ended.push_back(std::move(owned));
+  if (worker->recorder.has_records()) runtime.ended.push_back(std::move(owned));
 }
 
 void end_thread(Worker* const worker) {

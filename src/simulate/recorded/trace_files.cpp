@@ -82,10 +82,6 @@ void check_span(const TraceHead& head, const std::vector<PlacedRecord>& records)
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Puts the records of all threads into one order. Clocks of two processors may differ a little, and
 // a processor may read its clock before instructions that stand earlier. So a thread's records wait
 // where they name a task whose creation comes later in the order of time.

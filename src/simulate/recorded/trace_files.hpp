@@ -27,8 +27,7 @@ struct TraceHead {
 [[nodiscard]] std::vector<TraceHead> read_heads(const std::string& path);
 
 // In the order of time, but for clocks that differ: each worker's own order stays, and no record of
-// a task stands before its creation. `position` is the place in the
-// file, for messages.
+// a task stands before its creation. `position` is the place in the file, for messages.
 struct PlacedRecord {
   Record record;
   std::uint64_t position;
