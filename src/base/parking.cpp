@@ -65,9 +65,14 @@ void Parking::prepare(const int place) noexcept {
          !used_.compare_exchange_weak(used, place + 1, std::memory_order_release,
                                       std::memory_order_relaxed)) {
   }
+  // Counted before the word, so that the count is never zero while a word is `drowsy`.
+  asleep_.fetch_add(1, std::memory_order_relaxed);
   word_of(place).store(drowsy, std::memory_order_relaxed);  // ordered by the fence below
-  asleep_.fetch_add(1, std::memory_order_acq_rel);  // in a crowd it pairs with waker_fence()
-  if (!crowded_.load(std::memory_order_acquire)) heavy_fence();
+  if (crowded_.load(std::memory_order_acquire)) {
+    asleep_.fetch_add(0, std::memory_order_acq_rel);  // pairs with waker_fence()
+  } else {
+    heavy_fence();
+  }
 }
 
 void Parking::expect_crowd() noexcept {
@@ -96,8 +101,8 @@ bool Parking::sleep(const int place, const std::uint64_t timeout_us) noexcept {
 bool Parking::wake_if_drowsy(std::atomic<std::uint32_t>& word) noexcept {
   std::uint32_t expected = drowsy;
   if (!word.compare_exchange_strong(expected, awake, std::memory_order_acq_rel,
-                                    std::memory_order_relaxed)) {
-    return false;
+                                    std::memory_order_acquire)) {
+    return false;  // acquire: the owner, which was woken, sees why
   }
   asleep_.fetch_sub(1, std::memory_order_relaxed);
   return true;

@@ -8,14 +8,15 @@
 // wake. Why no wake-up is lost: the sleeper sets its word to `drowsy`, runs heavy_fence(), and
 // looks for work once more before it sleeps. A waker publishes work, runs light_fence(), and reads
 // first whether any thread is asleep, then the words. Either the sleeper sees the work, or the
-// waker sees `drowsy` (arch.hpp).
+// waker sees `drowsy` (arch.hpp). The woken thread may turn to other work first: its caller then
+// wakes another one (docs/design/wake-ups.md).
 //
 // A heavy fence interrupts other processors, which costs too much for many threads that sleep
 // often. After expect_crowd() a bit of `asleep_` says that some thread may be asleep. Each waker
-// then enters its function here and changes `asleep_`; each sleeper changes it after its word. The
-// second of the two changes sees the first one's earlier writes. expect_crowd() sets the bit, then
-// runs a heavy fence, then lets sleepers skip theirs. A waker that has not seen the bit had
-// therefore published before that fence, and before any such sleeper looks.
+// then enters its function here and changes `asleep_`; each sleeper changes it once more after its
+// word. The second of the two changes sees the first one's earlier writes. expect_crowd() sets the
+// bit, then runs a heavy fence, then lets sleepers skip theirs. A waker that has not seen the bit
+// had therefore published before that fence, and before any such sleeper looks.
 #pragma once
 
 #include <atomic>
@@ -106,7 +107,8 @@ class Parking {
   const Zeros<Chunk> chunks_;
   const int chunk_count_;
   std::atomic<bool> crowded_{false};  // release: publishes the bit, and the fence after it
-  alignas(cache_line_bytes) std::atomic<int> asleep_{0};  // number of drowsy words; crowd_bit
+  // At least the number of drowsy words; and crowd_bit.
+  alignas(cache_line_bytes) std::atomic<int> asleep_{0};
 };
 
 // One thread waits at a bell until another thread rings it, once for each wait. Thread safety: any

@@ -24,12 +24,18 @@ struct AddressWait : detail::LinkedEvent {
   [[nodiscard]] AddressWait* following() const noexcept { return static_cast<AddressWait*>(next); }
 };
 
-struct alignas(base::cache_line_bytes) Bucket {
+}  // namespace
+
+struct alignas(base::cache_line_bytes) Waking::Bucket {
   base::SpinLock lock;
   AddressWait* first IMBREX_GUARDED_BY(lock) = nullptr;  // the longest waiting one
   AddressWait* last IMBREX_GUARDED_BY(lock) = nullptr;
   std::atomic<int> waiting{0};  // see gate.hpp; tasks that check or are queued
 };
+
+namespace {
+
+using Bucket = Waking::Bucket;
 
 Bucket buckets[256];
 
@@ -47,13 +53,14 @@ void append(Bucket& bucket, AddressWait& wait) noexcept IMBREX_REQUIRES(bucket.l
   bucket.last = &wait;
 }
 
-// Takes out the waiters of `address`, `most` at most, and appends them to `taken`.
+// Takes out the waiters of `address` (null: of every address), `most` at most, and appends them to
+// `taken`.
 void take(Bucket& bucket, const void* const address, int most, Waking::List& taken) noexcept
     IMBREX_REQUIRES(bucket.lock) {
   AddressWait* before = nullptr;
   for (AddressWait* wait = bucket.first; wait != nullptr && most > 0;) {
     AddressWait* const next = wait->following();
-    if (wait->address != address) {
+    if (address != nullptr && wait->address != address) {
       before = wait;
     } else {
       if (before == nullptr) {
@@ -71,18 +78,18 @@ void take(Bucket& bucket, const void* const address, int most, Waking::List& tak
   }
 }
 
-// Threads that wait in callbacks. Such a thread may keep the woken task itself from running; that
-// task would then take no lock and wake no other, so all are woken.
-std::atomic<int> blocked{0};
-
 }  // namespace
 
 void Waking::add(const void* const address, const int most) noexcept {
-  Bucket& bucket = bucket_of(address);
+  add_from(bucket_of(address), address, most);
+}
+void Waking::add_all() noexcept {
+  for (Bucket& bucket : buckets) add_from(bucket, nullptr, INT32_MAX);
+}
+void Waking::add_from(Bucket& bucket, const void* const address, const int most) noexcept {
   if (bucket.waiting.fetch_add(0, std::memory_order_acq_rel) == 0) return;
   const std::lock_guard guard(bucket.lock);
-  const bool all = blocked.load(std::memory_order_relaxed) != 0;
-  take(bucket, address, all ? INT32_MAX : most, taken_);
+  take(bucket, address, most, taken_);
 }
 
 Waking::~Waking() { detail::fire_all(taken_.first); }
@@ -102,7 +109,11 @@ bool Patience::has_a_round() noexcept {
 void wait_slowly(const void* const address, const char* const what, const IsReady is_ready,
                  void* const context) {
   const bool blocks = detail::in_callback();
-  if (!blocks) detail::join_runtime();
+  if (blocks) {
+    Waking().add_all();  // see gate.hpp
+  } else {
+    detail::join_runtime();
+  }
   Bucket& bucket = bucket_of(address);
   bucket.waiting.fetch_add(1, std::memory_order_acq_rel);
   for (;;) {
@@ -111,15 +122,13 @@ void wait_slowly(const void* const address, const char* const what, const IsRead
     {
       const std::lock_guard guard(bucket.lock);
       if (is_ready(context)) break;
-      if (blocks) blocked.fetch_add(1, std::memory_order_relaxed);  // under the lock: see wake()
       append(bucket, wait);
     }
-    if (!blocks) {
+    if (blocks) {
+      detail::block(wait.event, what);
+    } else {
       detail::await(wait.event, {.kind = detail::WaitKind::event, .what = what});
-      continue;
     }
-    detail::block(wait.event, what);
-    blocked.fetch_sub(1, std::memory_order_relaxed);
   }
   bucket.waiting.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -10,8 +10,14 @@
 // one number (acq_rel), so the second one sees the first: the waiter sees the writes before the
 // waker's change, or the waker sees a count. The check and the queueing are one step under the
 // bucket's lock, which the waker takes, too: a waiter that the waker does not find has checked
-// after the change. wake() does not touch the word, which may be gone as soon as it has been
+// after the change. A wake-up does not touch the word, which may be gone as soon as it has been
 // changed.
+//
+// wake_one() relies on the woken task: it takes what it waits for, and wakes the next one later. A
+// task that is tied to a thread cannot run while that thread waits in a callback. So the thread
+// first makes all waiters at all addresses check again. Those that are tied to the thread are then
+// in no queue until the callback has ended, whoever they kept from a wake-up has checked, and later
+// wake-ups go to tasks that can run (tests/models/gate.pml).
 #pragma once
 
 #include <atomic>
@@ -52,8 +58,13 @@ class Waking {
   Waking& operator=(const Waking&) = delete;
   // Adds at most `most` of the waiters at `address`.
   void add(const void* address, int most) noexcept;
+  void add_all() noexcept;  // the waiters at all addresses
+
+  struct Bucket;
 
  private:
+  void add_from(Bucket& bucket, const void* address, int most) noexcept;
+
   List taken_;
 };
 

@@ -67,6 +67,10 @@ struct Group {
   // writes it.
   std::atomic<int> look_at{0};
 
+  // Whether it has tasks that are ready, or that gave way, about.
+  [[nodiscard]] bool some_ready() const noexcept {
+    return policy->size() != 0 || behind_count.load(std::memory_order_relaxed) != 0;
+  }
   // Wakes one sleeping member, if there is one.
   void wake_member(base::Parking& parking) noexcept;
 };

@@ -46,11 +46,12 @@ class Watch {
   }
 
   // Call it before the worker turns to a task: a sleeper takes over, unless one has been woken
-  // since there were `sleepers` of them. The sleeper checks for outstanding operations when it is
-  // awake.
+  // since there were `sleepers` of them, or a wake-up is owed. The woken worker polls, or passes
+  // its wake-up on.
   void hand_over(const int sleepers) noexcept {
     if (!held_) return;
     drop();
+    if (worker_.owes_wake_up) return;
     if (worker_.runtime->parking.asleep() >= sleepers) let_another_poll(worker_);
   }
 
@@ -106,22 +107,42 @@ bool poll_for(Worker& worker, Silence& silence, const std::uint64_t now) noexcep
   return found;
 }
 
+// Announces a sleep, and looks for a task once more. The reason of an earlier wake-up is among what
+// this function finds, so nothing is owed any more.
+Task* prepare_to_sleep(Worker& worker) noexcept {
+  if (worker.queues != nullptr) worker.queues->close();
+  worker.drowsy = true;
+  worker.runtime->parking.prepare(worker.id);
+  worker.owes_wake_up = false;
+  return find_claimed(worker, true);
+}
+// Takes the announcement back: another thread may have chosen this worker meanwhile.
+void stay_awake(Worker& worker) noexcept {
+  if (!worker.drowsy) return;
+  worker.drowsy = false;
+  if (!worker.runtime->parking.cancel(worker.id)) worker.owes_wake_up = true;
+}
+// True if woken.
+bool fall_asleep(Worker& worker, const std::uint64_t timeout_us) noexcept {
+  worker.drowsy = false;
+  worker.owes_wake_up = worker.runtime->parking.sleep(worker.id, timeout_us);
+  return worker.owes_wake_up;
+}
+
 // Polls once, and sleeps for `us` at most unless the poll finds something or there is a task, which
 // it returns. docs/design/progress.md says why no wake-up is lost.
 Task* nap(Worker& worker, Watch& watch, Silence& silence, const std::uint64_t us) noexcept {
   RuntimeState& runtime = *worker.runtime;
-  if (worker.queues != nullptr) worker.queues->close();
   watch.begin_nap();
-  runtime.parking.prepare(worker.id);
-  Task* const task = find_claimed(worker, true);
+  Task* const task = prepare_to_sleep(worker);
   if (task != nullptr || runtime.stopping.load(std::memory_order_acquire) ||
       others_have_work(worker)) {
-    runtime.parking.cancel(worker.id);
+    stay_awake(worker);
     silence.end(base::ticks());
   } else if (poll_in_silence(worker, silence, true)) {
-    // A thread that has woken this one during the poll may have work for another one.
-    if (!runtime.parking.cancel(worker.id)) runtime.parking.wake_one();
-  } else if (runtime.parking.sleep(worker.id, us)) {
+    stay_awake(worker);
+  } else if (worker.drowsy && fall_asleep(worker, us)) {  // else the poll ran a function of the
+                                                          // program
     silence.end(base::ticks());
   }
   watch.end_nap();
@@ -141,7 +162,6 @@ Task* look_out(Worker& worker, const bool fresh) noexcept {
   int sleepers = 0;
   const bool alone = runtime.processors.size() == 1;  // no other worker could run a short task
                                                       // sooner
-  bool kept_one = false;  // the last poll made a task ready, and woke no worker for it
   std::uint64_t last_look = 0;
   Silence silence(runtime.naps, begin);
   Task* claimed = nullptr;  // after a nap
@@ -150,7 +170,6 @@ Task* look_out(Worker& worker, const bool fresh) noexcept {
     const bool eager = elapsed >= runtime.patience ||
                        runtime.oversubscribed.load(std::memory_order_relaxed);
     if (Task* const task = claimed != nullptr ? claimed : find_claimed(worker, eager)) {
-      if (kept_one && worker.some_ready()) wake_neighbour(worker);  // the worker got another task
       watch.hand_over(sleepers);
       worker.left_idle = begin + elapsed;
       return task;
@@ -177,7 +196,7 @@ Task* look_out(Worker& worker, const bool fresh) noexcept {
       } else {
         goes_on = poll_for(worker, silence, begin + elapsed);
       }
-      kept_one = std::exchange(worker.keeps, 0) == 0;
+      worker.keeps = 0;
       if (goes_on) continue;
     }
     if (tired) {
@@ -192,25 +211,43 @@ Task* look_out(Worker& worker, const bool fresh) noexcept {
 Task* sleep(Worker& worker, bool& woken) noexcept {
   RuntimeState& runtime = *worker.runtime;
   constexpr std::uint64_t look_us = 200'000;  // how often worker 0 looks for a stall
-  if (worker.queues != nullptr) worker.queues->close();
-  runtime.parking.prepare(worker.id);
-  Task* const task = find_claimed(worker, true);
+  Task* const task = prepare_to_sleep(worker);
   if (task != nullptr || runtime.stopping.load(std::memory_order_acquire) ||
       (!runtime.watched.load(std::memory_order_acquire) && !runtime.somebody_naps() &&
        runtime.polling(worker) != Polling::none) ||
       others_have_work(worker)) {
-    runtime.parking.cancel(worker.id);
+    stay_awake(worker);
     return task;
   }
   runtime.above.before_sleep(runtime);
   worker.parked.store(true, std::memory_order_release);
-  woken = runtime.parking.sleep(worker.id, worker.id == 0 ? look_us : 0);
+  woken = fall_asleep(worker, worker.id == 0 ? look_us : 0);
   worker.parked.store(false, std::memory_order_relaxed);
   if (!woken && worker.id == 0) runtime.above.nothing_to_do(runtime);
   return nullptr;
 }
 
 }  // namespace
+
+void pass_wake_up_on(Worker& worker) noexcept {
+  worker.owes_wake_up = false;
+  base::Parking& parking = worker.runtime->parking;
+  if (!parking.some_asleep()) return;
+  // A policy that takes all wakes the worker that it has chosen.
+  if (!worker.runtime->one_at_a_time) {
+    for (const Membership* place = worker.membership; place != nullptr; place = place->outer) {
+      if (place->group->some_ready()) place->group->wake_member(parking);
+    }
+  }
+  let_another_poll(worker);
+}
+
+void turn_to_program(Worker& worker) noexcept {
+  if (worker.task != nullptr) return;
+  stay_awake(worker);
+  if (std::exchange(worker.keeps, 0) > 1) worker.owes_wake_up = true;  // it may have kept some
+  if (worker.owes_wake_up) pass_wake_up_on(worker);
+}
 
 Task* idle(Worker& worker) noexcept {
   RuntimeState& runtime = *worker.runtime;
@@ -221,6 +258,7 @@ Task* idle(Worker& worker) noexcept {
     task = look_out(worker, fresh);
     if (task == nullptr) task = sleep(worker, fresh);
   }
+  if (worker.owes_wake_up) pass_wake_up_on(worker);
   worker.recorder.enter(Activity::overhead);
   return task;
 }

@@ -17,6 +17,18 @@ namespace imbrex::sched {
 // (life/visit.hpp).
 [[gnu::cold, gnu::noinline]] void poll_until_rung(Worker& worker) noexcept;
 
+// A wake-up is for one task, or for polls: the thread that wakes this worker wakes no other one. An
+// idle worker that keeps a task for itself (Worker::keeps) wakes none either. Until such a worker
+// has looked at everything after it announced its next sleep, it owes a wake-up
+// (Worker::owes_wake_up). It pays before it turns to a task, or to a function of the program: it
+// wakes a member of each of its groups that has ready tasks, and a sleeper to poll, if
+// no thread polls. Hence no task stays ready, and no operation unpolled, while a worker sleeps
+// (docs/design/wake-ups.md).
+[[gnu::cold, gnu::noinline]] void pass_wake_up_on(Worker& worker) noexcept;
+// A function of the program begins on this thread. An idle worker is no sleeper, and keeps no task,
+// while the function runs, which may take long.
+[[gnu::noinline]] void turn_to_program(Worker& worker) noexcept;
+
 // This worker turns to a task, or blocks: a sleeping worker may have to poll in its place. A
 // sleeper without a processor of its own would take this worker's, so none is woken if this worker
 // was idle again soon after its last task.

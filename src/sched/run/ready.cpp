@@ -168,7 +168,7 @@ void put_behind(Worker& worker, Task& task, const bool tied, const std::uint64_t
 
 void wake_neighbour(Worker& worker) noexcept {
   if (worker.keeps != 0) {
-    --worker.keeps;
+    if (--worker.keeps == 0) worker.owes_wake_up = true;  // unless it takes the task itself
     return;
   }
   worker.membership->group->wake_member(worker.runtime->parking);

@@ -153,6 +153,8 @@ struct Worker {
   bool back_at_once = false;         // it was idle again soon after that
   std::uint32_t keeps = 0;           // idle: the number of tasks made ready that it keeps for
                                      // itself
+  bool owes_wake_up = false;         // see pass_wake_up_on()
+  bool drowsy = false;               // it has announced a sleep, and still looks for work
   bool attends = false;              // something was outstanding at its last check between tasks
   Asking asking;
   rules::TurnOfOthers turn_of_others;  // the turn of inbox_taken and of tasks that gave way

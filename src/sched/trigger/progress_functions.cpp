@@ -10,6 +10,7 @@
 #include "base/check.hpp"
 #include "imbrex/error.hpp"
 #include "sched/run/dead.hpp"
+#include "sched/run/idle.hpp"
 #include "sched/run/loop/waiting.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/polling.hpp"
@@ -68,6 +69,7 @@ class InFunction {
  public:
   InFunction(Worker& worker, ProgressFunction& function) noexcept
       : worker_(worker), call_(std::exchange(worker.callback_call, "a progress function")) {
+    turn_to_program(worker);
     ++worker_.callbacks;
     worker_.calling = &function;
   }

@@ -18,6 +18,7 @@
 #include "sched/life/visit.hpp"
 #include "sched/life/waits.hpp"
 #include "sched/run/dead.hpp"
+#include "sched/run/idle.hpp"
 #include "sched/run/loop/waiting.hpp"
 #include "sched/run/polling.hpp"
 #include "sched/run/ready.hpp"
@@ -350,6 +351,7 @@ void enter_callback(const char* const call) noexcept {
     if (outside.count++ == 0 || outside.call == nullptr) outside.call = call;
     return;
   }
+  sched::turn_to_program(*worker);
   // An inner call has the name of the program's call, if that is known.
   if (worker->callbacks++ == 0 || worker->callback_call == nullptr) worker->callback_call = call;
 }

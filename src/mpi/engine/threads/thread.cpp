@@ -193,7 +193,7 @@ void ProgressThread::wait_for_bell(const std::uint64_t ns) noexcept {
       stopping_.load(std::memory_order_relaxed) == 0) {
     wait_while(bell_, asleep, ns);
   }
-  bell_.store(awake, std::memory_order_relaxed);
+  bell_.exchange(awake, std::memory_order_acq_rel);  // a store would end the chain of (1)
 }
 
 void ProgressThread::nap(const std::uint64_t ns) noexcept {

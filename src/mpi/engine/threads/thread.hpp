@@ -36,7 +36,8 @@ struct Errand {
 // `asleep`, or for a short nap. A thread that makes something outstanding, or leaves an errand,
 // rings after it. One of the two read-modify-writes of `bell_`, the ringer's and the sleeper's, is
 // later: either the ringer reads `asleep` and wakes, or the sleeper's synchronises with the
-// ringer's and it sees the work.
+// ringer's and it sees the work. All changes of `bell_` are read-modify-writes: a store between the
+// two would end the ringer's release sequence (tests/models/bell.pml).
 class ProgressThread {
  public:
   // `drive` makes progress without an outstanding operation; called only with Pace::owns.
