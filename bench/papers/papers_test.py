@@ -25,6 +25,7 @@ import capra_page  # noqa: E402
 import ipdps13_page  # noqa: E402
 import iwomp21_page  # noqa: E402
 import page  # noqa: E402
+import readme_figures  # noqa: E402
 import records  # noqa: E402
 import runner  # noqa: E402
 
@@ -138,6 +139,12 @@ class StoredTest(unittest.TestCase):
             with self.subTest(paper):
                 self.assertEqual(path.read_text(), page.text_of(title, text),
                                  f"bench/papers/{paper} --parts writes the page again")
+
+
+    def test_the_figures_of_readme_are_the_stored_ones(self):
+        text = (records.SOURCE / "README.md").read_text()
+        self.assertEqual(text, readme_figures.written(text),
+                         "bench/papers/readme_figures.py writes the figures again")
 
 
 class HcmpiTest(unittest.TestCase):
