@@ -47,6 +47,10 @@ PRESET_OF_COMMAND = re.compile(r"\b(cmake --build|cmake --workflow|ctest|cmake) 
                                r"--preset[ =]([a-z][\w-]*)")
 WORD = re.compile(r"[A-Za-z_]\w*")
 NAME_OF_CODE = re.compile(r"\b[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)+|\b[A-Za-z_]\w*(?=\(\))")
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+NAMED_FUNCTION = re.compile(r"(?:\w+::)*([A-Za-z_]\w*)\(\)")
+MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+SYSTEM_FUNCTION = re.compile(r"std::|pthread_")
 DEFINED = re.compile(r"\b(?:struct|class|enum|using)\s+(\w+)|\b(\w+)\s*\(")
 FORWARD_ONLY = re.compile(r"(?:\s*(?:class|struct)\s+\w+;)+\s*")
 BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -108,7 +112,7 @@ def main():
                   check_narrow_waist, check_thread_locals, check_thread_ids, check_leftovers,
                   check_dead_files, check_machine_paths, check_links, check_reached,
                   check_tables, check_questions, check_code_in_docs, check_names_in_docs,
-                  check_presets, check_interface_comments, check_openings):
+                  check_names_in_comments, check_presets, check_interface_comments, check_openings):
         check(tree)
     for name, line, what in sorted(tree.breaches):
         print(f"{name}:{line}: {what}")
@@ -126,6 +130,8 @@ def check_licence_lines(tree):
         at = 1 if lines and lines[0].startswith("#!") else 0
         if len(lines) <= at or "SPDX-License-Identifier: BSD-3-Clause" not in lines[at]:
             tree.report(name, at + 1, "no `SPDX-License-Identifier: BSD-3-Clause` in this line")
+        elif re.search(r"BSD-3-Clause\s+\w", lines[at]):
+            tree.report(name, at + 1, "a text behind the licence, in one line")
 
 
 def check_sizes(tree):
@@ -615,6 +621,25 @@ def check_names_in_docs(tree):
                 if not foreign and not words.issuperset(parts):
                     tree.report(name, line_of(text, tick.start()),
                                 f"no code has the name {match.group()}")
+
+
+def check_names_in_comments(tree):
+    """`f()` in a comment of the library is in its code, and not only in its tests or fakes."""
+    library = {name: text for name, text in tree.of(CPP)
+               if name.startswith(("src/", "include/")) and not name.startswith("src/testing/")
+               and not name.endswith("_test.cpp")}
+    known = set()
+    for text in library.values():
+        known.update(WORD.findall(without_comments(text)))
+        known.update(MACRO.findall(text))
+    for name, text in tree.of({".def", ".py"}, "src/"):
+        known.update(WORD.findall(text))
+    for name, text in library.items():
+        for comment in COMMENT.finditer(text):
+            for match in NAMED_FUNCTION.finditer(comment.group()):
+                if match.group(1) not in known and not SYSTEM_FUNCTION.match(match.group()):
+                    tree.report(name, line_of(text, comment.start() + match.start()),
+                                f"the library has no function {match.group()}")
 
 
 def check_presets(tree):

@@ -358,6 +358,21 @@ class Check(unittest.TestCase):
             self.finds("docs/page.md:2", "no code has the name " + name.removesuffix("()"),
                        {**code, "docs/page.md": page})
 
+    def test_a_function_in_a_comment_that_only_a_fake_has(self):
+        fake = {"src/testing/fake.cpp": SPDX + "void starts() {}\n",
+                "src/CMakeLists.txt": HASH_SPDX
+                + "add_library(x base/a.cpp task/t.cpp sched/s.cpp testing/fake.cpp)\n"}
+        for comment in ("// As starts() does.", "int a;  /* see base::starts() */"):
+            text = SPDX + '#include "base/a.hpp"\n' + comment + "\n"
+            self.assertIn("src/base/a.cpp:3: the library has no function",
+                          "".join(self.run_on({**fake, "src/base/a.cpp": text})))
+        text = SPDX + '#include "base/a.hpp"\n// As std::swap() and runs().\nint runs();\n'
+        self.assertEqual(self.run_on({"src/base/a.cpp": text}), [])
+
+    def test_a_text_behind_the_licence(self):
+        self.finds("src/base/a.cpp:1", "a text behind the licence",
+                   {"src/base/a.cpp": SPDX[:-1] + ' A file.\n#include "base/a.hpp"\n'})
+
     def test_the_parts_of_a_block_must_come_in_order(self):
         self.finds("docs/page.md:2", "cut from no file",
                    {"docs/page.md": "```cpp\n}\n// ...\nint main() {\n```\n"})

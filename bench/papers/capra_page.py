@@ -53,16 +53,22 @@ def receive(results, published):
         "tasks hide 95 % and more.\n")
 
 
-def cost_of_a_task(results):
-    """What ten tasks and their wait take beside plain calls."""
-    costs = []
+def costs_of_tasks(results):
+    """What ten tasks and their wait take longer than ITCW: us, and per cent, of each size."""
     for line in of(results, "receive", way="imbrex"):
         plain = one(results, "receive", way="ITCW", mpi=line["mpi"], bytes=line["bytes"])
         if plain:
-            costs.append(line["us"] - plain["us"])
-    return (f"The column imbrex takes {number(min(costs), 0)} to {number(max(costs), 0)} us longer "
-            "than ITCW: that is the price of ten computing tasks, one that receives, and the wait "
-            "for them.\n\n" if costs else "")
+            yield line["us"] - plain["us"], 100 * (line["us"] / plain["us"] - 1)
+
+
+def cost_of_a_task(results):
+    costs = [sorted(column) for column in zip(*costs_of_tasks(results))]
+    if not costs:
+        return ""
+    us, percent = costs
+    return (f"The column imbrex takes {number(us[0], 0)} to {number(us[-1], 0)} us longer than "
+            f"ITCW, {percent[0]:.0f} to {percent[-1]:.0f} %: that is the price of ten computing "
+            "tasks, one that receives, and the wait for them.\n\n")
 
 
 def stencil(results, published):

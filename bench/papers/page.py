@@ -90,12 +90,15 @@ def picture_of(path):
 def write(path, title, text, picture):
     """`text`: lines of the page; `picture(axes)` draws on four axes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    head = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->", f"# {title}", ""]
-    path.write_text("\n".join(head + text))
+    path.write_text(text_of(title, text))
     figure, axes = pyplot().subplots(2, 2, figsize=(13, 9))
     picture(axes)
     figure.tight_layout()
     save_picture(figure, picture_of(path))
+
+
+def text_of(title, lines):
+    return "\n".join(["<!-- SPDX-License-Identifier: BSD-3-Clause -->", f"# {title}", "", *lines])
 
 
 def describe(parts, results, published):

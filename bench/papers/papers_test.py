@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Methodology: what all runners of bench/papers share, the pages of iwomp21 and capra from results
-that are made here, the model of loops against a sum by hand, bench/papers/all with programs that
-are scripts, and docs/papers/README.md against its own rows."""
+that are made here, each page of docs/papers from its stored results, the model of loops against a
+sum by hand, bench/papers/all with programs that are scripts, and docs/papers/README.md against its
+own rows."""
 import argparse
 import contextlib
+import importlib
 import importlib.machinery
 import importlib.util
 import io
@@ -23,6 +25,7 @@ import capra_page  # noqa: E402
 import ipdps13_page  # noqa: E402
 import iwomp21_page  # noqa: E402
 import page  # noqa: E402
+import readme_figures  # noqa: E402
 import records  # noqa: E402
 import runner  # noqa: E402
 
@@ -102,10 +105,46 @@ class SendsFirstTest(unittest.TestCase):
                   "in_task": 0.5, "idle": 0.4, "overhead": 0.1}
                  for name, seconds in (("16-48", 20.0), ("32-24", 25.0))]
         text = iwomp21_page.spread({"results": lines}, published("iwomp21"))
-        self.assertIn("| 16-48 | `fifo` | 20.0 | 10.0 | 8.0 | 2.0 | figure only | figure only |",
+        self.assertIn("| 16-48 | `fifo` | 20.0 | 10.0 | 8.0 | 2.0 | figure only | - | figure only "
+                      "| - |", text)
+        self.assertIn("| 32-24 | `fifo` | 25.0 | 12.5 | 10.0 | 2.5 | 33.2 | -25 % | 8.0 | +25 % |",
                       text)
-        self.assertIn("| 32-24 | `fifo` | 25.0 | 12.5 | 10.0 | 2.5 | 33.2 | 8.0 |", text)
-        self.assertIn("`fifo` is fastest at 16-48, with 20 % less time than at 32-24", text)
+        self.assertIn("Under `fifo` 32-24 is the slowest spread, and 16-48 takes 20.0 % less time",
+                      text)
+
+    def test_gains_stand_beside_the_published_ones(self):
+        lines = [{"part": "weak", "ranks": 32, "policy": policy, "seconds": seconds}
+                 for policy, seconds in (("fifo", 40.0), ("sa", 30.0), ("fa", 40.001))]
+        text = iwomp21_page.gains({"results": lines}, published("iwomp21")["table3"])
+        self.assertIn("| 32 | 25.0 % | 19.0 % | 0.0 % | 16.4 % |", text)
+
+    def test_another_order_of_the_policies_than_in_the_paper_is_named(self):
+        paper = published("iwomp21")["figure4"]
+        lines = [{"part": "spread", "spread": name, "policy": policy, "seconds": seconds}
+                 for name, fa in (("16-48", 2.1), ("64-12", 1.9))
+                 for policy, seconds in (("sa", 2.0), ("fa", fa))]
+        self.assertIn("At 64-12 `fa` is faster than `sa`",
+                      iwomp21_page.fa_to_sa({"results": lines}, paper))
+        self.assertNotIn("faster", iwomp21_page.fa_to_sa({"results": lines[:2]}, paper))
+
+
+class StoredTest(unittest.TestCase):
+    def test_each_page_is_what_its_results_give(self):
+        for paper in ("capra", "europar20", "ics19", "ipdps13", "iwomp21"):
+            path = records.SOURCE / "docs" / "papers" / f"{paper}.md"
+            stored = json.loads((HERE / f"{paper}_results.json").read_text())
+            with mock.patch.object(page, "write") as written:
+                importlib.import_module(f"{paper}_page").write(path, stored, published(paper))
+            _, title, text, _ = written.call_args.args
+            with self.subTest(paper):
+                self.assertEqual(path.read_text(), page.text_of(title, text),
+                                 f"bench/papers/{paper} --parts writes the page again")
+
+
+    def test_the_figures_of_readme_are_the_stored_ones(self):
+        text = (records.SOURCE / "README.md").read_text()
+        self.assertEqual(text, readme_figures.written(text),
+                         "bench/papers/readme_figures.py writes the figures again")
 
 
 class HcmpiTest(unittest.TestCase):
@@ -174,6 +213,14 @@ class LoopsTest(unittest.TestCase):
         text = capra_page.scaling({"results": lines}, published("capra"))
         self.assertIn("| 16 | 2.00 | 1.50 | +25 % | 2.00 | 1.50 | +25 % |", text)
         self.assertIn("figure only", text)
+
+    def test_the_price_of_tasks_has_per_cent(self):
+        lines = [{"part": "receive", "mpi": "one", "bytes": size, "way": way, "us": us}
+                 for size, itcw, tasks in ((8, 500.0, 530.0), (16, 500.0, 550.0))
+                 for way, us in (("ITCW", itcw), ("imbrex", tasks))]
+        self.assertIn("takes 30 to 50 us longer than ITCW, 6 to 10 %:",
+                      capra_page.cost_of_a_task({"results": lines}))
+        self.assertEqual(capra_page.cost_of_a_task({"results": lines[1:2]}), "")
 
 
 class AllTest(unittest.TestCase):

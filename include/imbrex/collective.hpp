@@ -3,7 +3,6 @@
 // runs as soon as the part that it needs is here; a part leaves as soon as the task that computes
 // it has ended. The idea is from Castillo et al., ICS 2019, section 3.4, where the whole block of a
 // rank becomes an event. docs/user/partial-collectives.md.
-// a rank that becomes an event.) docs/user/partial-collectives.md.
 #pragma once
 
 #include "imbrex/detail/language.hpp"

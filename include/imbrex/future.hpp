@@ -230,7 +230,6 @@ inline Future<void> future_of(Completion* const owned) noexcept { return Future<
 /// when the last copy is gone without a value, the future throws BrokenPromise. Thread safety: any
 /// thread may set, also a thread that imbrex does not know. A task that set() wakes may destroy the
 /// promise before set() has returned.
-/// destroy the promise before set() has returned.
 template <class T>
 class Promise {
   using State = detail::PromiseStateOf<T>;

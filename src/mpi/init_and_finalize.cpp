@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/options.hpp"
@@ -171,7 +172,7 @@ const char* name_of_level(int level) {
   return "MPI_THREAD_SERIALIZED";
 }
 
-// This process among those of its node that may use the same processors.
+// This process among those of its node.
 detail::Place find_place() {
   MPI_Comm node;
   PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
@@ -180,20 +181,25 @@ detail::Place find_place() {
   PMPI_Comm_rank(node, &rank);
   PMPI_Comm_size(node, &ranks);
 
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  sched_getaffinity(0, sizeof mine, &mine);
-  std::vector<cpu_set_t> all(static_cast<std::size_t>(ranks));
-  PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
+  const cpu_set_t mine = detail::allowed_processors();
+  detail::Place place{.allowed = std::vector<cpu_set_t>(static_cast<std::size_t>(ranks)),
+                      .index = static_cast<std::size_t>(rank)};
+  PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, place.allowed.data(), sizeof mine, MPI_BYTE, node);
   PMPI_Comm_free(&node);
-
-  detail::Place place{.index = 0, .count = 0};
-  for (int other = 0; other < ranks; ++other) {
-    if (!CPU_EQUAL(&all[static_cast<std::size_t>(other)], &mine)) continue;
-    if (other < rank) ++place.index;
-    ++place.count;
-  }
   return place;
+}
+
+threads::Standing standing_at(const detail::Place& place) {
+  const cpu_set_t mine = place.allowed[place.index];
+  const auto shares_processors = [&mine](const cpu_set_t& other) {
+    cpu_set_t both;
+    CPU_AND(&both, &mine, &other);
+    return CPU_COUNT(&both) != 0;
+  };
+  return {.started = detail::started(),
+          .processors = CPU_COUNT(&mine),
+          .of_machine = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
+          .ranks = static_cast<int>(std::ranges::count_if(place.allowed, shares_processors))};
 }
 
 void start_runtime() {
@@ -203,14 +209,8 @@ void start_runtime() {
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   detail::Place place = find_place();
   place.reserve = threads::has_own_processor(progress::asked_mode());
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  sched_getaffinity(0, sizeof mine, &mine);
-  progress::note_standing({.started = detail::started(),
-                           .processors = CPU_COUNT(&mine),
-                           .of_machine = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
-                           .ranks = place.count});
-  if (!detail::started()) detail::set_place(place);
+  progress::note_standing(standing_at(place));
+  if (!detail::started()) detail::set_place(std::move(place));
   detail::set_rank(rank, ranks);
   detail::start_or_throw();
 }

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: BSD-3-Clause Accesses that end apart from their task: early, by
-// release(), or when an event fires, by release_after(event.future(), object). Methodology: what a
-// follower saw is compared with what must have happened before; a promise that stays open keeps
-// what may not run yet from looking complete.
+// SPDX-License-Identifier: BSD-3-Clause
+// Accesses that end apart from their task: early, by release(), or when an event fires, by
+// release_after(event.future(), object). Methodology: what a follower saw is compared with what
+// must have happened before; a promise that stays open keeps what may not run yet from looking
+// complete.
 #include <array>
 #include <atomic>
 #include <stdexcept>

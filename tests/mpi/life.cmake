@@ -15,6 +15,7 @@ imbrex_mpi_life(open_operation 1 0
   -e "MPI_Finalize: 1 operation is still in flight" -e "when\\(MPI_Request\\)")
 imbrex_mpi_life(late_message 1 0 -e "MPI_Finalize waits for tasks" -e "MPI_Recv from 0, tag 7")
 imbrex_mpi_life(exit_from_a_task 1 3)
+imbrex_mpi_life(overlapping_masks 2 0 -c 2 "(a|one) processor for (each|both)")
 # The end of a process waits for no other rank.
 foreach(name exit_of_one_rank exit_of_one_rank_in_a_task exit_of_one_rank_on_a_thread
         abort_of_one_rank mpi_abort_of_one_rank)

@@ -2,6 +2,7 @@
 // Beginnings and ends of MPI programs, one for each argument; CMakeLists.txt says how each must end
 // and what it must print.
 #include <mpi.h>
+#include <sched.h>
 
 #include <atomic>
 #include <chrono>
@@ -301,6 +302,30 @@ void use_a_window() {
   MPI_Win_free(&window);
 }
 
+// One rank may use a processor, and the other rank that one and a second: each gets one.
+void overlapping_masks() {
+  cpu_set_t mask;
+  std::memset(&mask, 0xff, sizeof mask);
+  sched_setaffinity(0, sizeof mask, &mask);  // a launcher may have bound the ranks
+  sched_getaffinity(0, sizeof mask, &mask);
+  const bool alone = CPU_COUNT(&mask) < 2;
+  bool odd = false;
+  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    if (const char* const rank = std::getenv(name)) odd = std::atoi(rank) % 2 == 1;
+  }
+  int most = odd ? 2 : 1;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (CPU_ISSET(processor, &mask) && --most < 0) CPU_CLR(processor, &mask);
+  }
+  sched_setaffinity(0, sizeof mask, &mask);
+  unsetenv("IMBREX_WORKERS");
+  MPI_Init(nullptr, nullptr);
+  require(odd == (rank_in_world() == 1), "the launcher says which rank this is");
+  require(imbrex::worker_count() == 1, "each rank has a worker for its own processor");
+  std::printf("%s\n", alone ? "one processor for both" : "a processor for each");
+  MPI_Finalize();
+}
+
 // A main program without tasks makes its calls itself; with tasks, spare threads make them, until
 // MPI_Finalize.
 void spare_threads() {
@@ -501,6 +526,7 @@ void held_tasks() {
 
 const imbrex::test::Cases cases{
     {"plain", plain},
+    {"overlapping_masks", overlapping_masks},
     {"finalize_completes_tasks", finalize_completes_tasks},
     {"finalize_calls_back", finalize_calls_back},
     {"open_operation", open_operation},

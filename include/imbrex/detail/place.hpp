@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: BSD-3-Clause Places: parts of the runtime's workers, which
-// task(...).at(place) may name. By default there is one for each NUMA node in which it has workers;
-// IMBREX_PLACES and RuntimeOptions::places say otherwise. They form a tree, whose root is Place(),
-// all workers: of depth 1, or that of the machine, or of a file. Included by task.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+// Places: parts of the runtime's workers, which task(...).at(place) may name. By default each NUMA
+// node with workers is one; IMBREX_PLACES and RuntimeOptions::places say otherwise. Places form a
+// tree, whose root is Place(), all workers: of depth 1, or that of the machine, or of a file.
+// Included by task.hpp.
 //
 // Thread safety: any thread may call any of these.
 #pragma once

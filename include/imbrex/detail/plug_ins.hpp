@@ -5,6 +5,8 @@
 // Thread safety: unless a function says otherwise, any thread may call it.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -98,9 +100,9 @@ struct WorkerPolls {
 // ---- repeated polls by the program -----------------------------------------------------------
 
 // A call of a plug-in reports that an operation is not complete yet, or that it is. Code that loops
-// on such a call must not keep its worker for ever. note_fruitless_ask() returns true each time
-// that the running task has asked fruitless_asks times in a row without success: the plug-in then
-// calls go_on_asking(). A thousand successes begin no new row: code may find one operation complete
+// on such a call must not keep its worker for ever. asked_in_vain() returns true each time that the
+// running task has asked fruitless_asks times in a row without success: the plug-in then calls
+// go_on_asking(). A thousand successes begin no new row: code may find one operation complete
 // again and again while it waits for another.
 inline constexpr unsigned fruitless_asks = 100;
 [[nodiscard]] bool asked_in_vain() noexcept;
@@ -162,14 +164,15 @@ struct OpenAccess {
 
 // ---- life cycle ------------------------------------------------------------------------------
 
-// The share of the process's processors that the workers may use: ranks of one node with the same
-// affinity mask divide its processors. Before start() only.
+// The processors that this process may use, whichever of them the calling thread is bound to.
+[[nodiscard]] cpu_set_t allowed_processors() noexcept;
+// The processes of a node that divide its processors. The workers use this process's share.
 struct Place {
-  int index = 0;  // this process among those with the same affinity mask
-  int count = 1;
+  std::vector<cpu_set_t> allowed = {};  // of each process; empty: this process is alone
+  std::size_t index = 0;                // this process's position in `allowed`
   bool reserve = false;  // leave one of several processors to a thread that is no worker
 };
-void set_place(const Place& place);
+void set_place(Place place);  // before start() only
 void set_rank(int rank, int ranks);  // for messages, trace and summary
 
 // The value of IMBREX_<name>, from the environment or options.def. Throws Error if this or any

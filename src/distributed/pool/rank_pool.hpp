@@ -22,8 +22,7 @@
 //       adds.
 //   (2) items leave `shared_`, and a message with them is counted, in one step.
 //   (3) messages are sent without the lock, after they were counted: by a handler, by an active
-//       worker, or, for a request and a wave, by a worker that has gone to sleep. worker, or, of a
-//       request and a wave, by a worker that has gone to sleep.
+//       worker, or, for a request and a wave, by a worker that has gone to sleep.
 #pragma once
 
 #include <atomic>

@@ -45,6 +45,12 @@ constexpr std::size_t tasks_max = 12;
 constexpr std::size_t collectives_max = 8;
 constexpr std::size_t turns_max = 8;
 constexpr std::size_t above_max = 12;
+constexpr std::size_t failures_max = 17;  // detail::recent_failures()
+// The page docs/user/hangs.md names the sum. The single lines are the heading, two of active
+// messages, and a thread that is inside of a call.
+static_assert(4 + waits_max + messages_max + tasks_max + collectives_max + turns_max + above_max +
+                  failures_max ==
+              87);
 
 // ---- unexpected messages ---------------------------------------------------------------------
 

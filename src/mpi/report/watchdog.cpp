@@ -7,7 +7,6 @@
 // state of all of its threads. Rank 0 ends the program if the answers of all ranks say no, twice in
 // a row with equal texts. All first answers arrive before the second ones are requested. There was
 // therefore a moment at which no rank went on, and no message in flight has arrived since.
-// was a moment at which no rank went on, nor had any message come since that was on its way.
 #include "mpi/report/watchdog.hpp"
 
 #include <fmt/format.h>

@@ -23,6 +23,7 @@
 #include "sched/life/stall.hpp"
 #include "sched/life/visit.hpp"
 #include "sched/policy/place_tree.hpp"
+#include "sched/policy/shares.hpp"
 #include "sched/policy/stealing.hpp"
 #include "sched/run/dead.hpp"
 #include "sched/run/loop/destructors.hpp"
@@ -63,13 +64,16 @@ base::Options merged(const RuntimeOptions& config) {
   return options;
 }
 
-// This process's share of the processors: ranks with one affinity mask divide it.
-Share share_of(const std::vector<int>& processors, const detail::Place& place) {
-  const int all = static_cast<int>(processors.size());
-  if (all < place.count) return {{processors[static_cast<std::size_t>(place.index % all)]}};
-  const auto begin = processors.begin() + all * place.index / place.count;
-  const auto end = processors.begin() + all * (place.index + 1) / place.count;
-  Share share{{begin, end}};
+// This process's share of the processors of its node, sorted.
+Share share_of(const detail::Place& place, const SortProcessors& sort) {
+  const std::vector<std::vector<int>> all = divide_processors(
+      place.allowed.empty() ? std::vector{detail::allowed_processors()} : place.allowed, sort);
+  Share share{all[place.index]};
+  for (std::size_t other = 0; other < all.size(); ++other) {
+    share.with_others |=
+        other != place.index &&
+        std::ranges::find_first_of(all[other], share.processors) != all[other].end();
+  }
   if (place.reserve && share.processors.size() > 1) {
     share.reserved = share.processors.back();
     share.processors.pop_back();
@@ -104,12 +108,11 @@ struct Plan {
   base::Options options;
   Share share;
   int workers = 0;
-  bool shared = false;
 };
 
 Plan plan(const RuntimeOptions& config, base::Topology& topology) {
   const Life& now = life();
-  Plan it{.options = merged(config), .share = {}, .workers = 0, .shared = false};
+  Plan it{.options = merged(config), .share = {}, .workers = 0};
   base::Options& options = it.options;
   if (options.HELP && base::job_rank() == 0) {
     detail::print("imbrex: options:\n" + base::options_help());
@@ -117,16 +120,15 @@ Plan plan(const RuntimeOptions& config, base::Topology& topology) {
   refuse_second_copy();
   if (!options.TRACE.empty() && !trace::prepare_directory(options.TRACE)) options.TRACE.clear();
   const bool joined = now.joiners_max != 0;
-  std::vector<int> allowed = base::processors_in(joined ? now.processors : base::affinity_mask());
-  if (!joined || options.WORKERS != 0) topology.sort(allowed);  // a joiner has its own place
-  it.share = share_of(allowed, now.place);
+  it.share = share_of(now.place, [&](std::vector<int>& processors) {
+    if (!joined || options.WORKERS != 0) topology.sort(processors);  // a joiner has its own place
+  });
   it.workers = static_cast<int>(options.WORKERS != 0 ? options.WORKERS
                                 : joined             ? 1
                                                      : std::ssize(it.share.processors));
   if (options.WORKERS != 0) {
     topology.spread(it.share.processors, static_cast<std::size_t>(it.workers));
   }
-  it.shared = now.place.count > static_cast<int>(allowed.size());
   return it;
 }
 
@@ -190,7 +192,7 @@ std::unique_ptr<RuntimeState> make_state(const RuntimeOptions& config, Plan& its
     its_plan = plan(config, topology);
     may_be_refused = !of_program;  // places and policy are parsed now
     return std::make_unique<RuntimeState>(its_plan.options, its_plan.share, its_plan.workers,
-                                          life().joiners_max, its_plan.shared, topology);
+                                          life().joiners_max, topology);
   } catch (const base::OptionError& refused) {
     if (life().start_throws) throw;
     base::end_by_option(refused);
@@ -260,14 +262,14 @@ static std::uint64_t ticks_of(const double us) noexcept {
 }
 
 RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
-                           const int workers_wanted, const int joiners_max, const bool is_shared,
+                           const int workers_wanted, const int joiners_max,
                            base::Topology& topology)
     : options(its_options),
       number(++life().runtimes),
       processors(std::move(its_share.processors)),
       reserved(its_share.reserved),
-      shared(is_shared),
-      oversubscribed(is_shared || workers_wanted > static_cast<int>(processors.size())),
+      shared(its_share.with_others),
+      oversubscribed(shared || workers_wanted > static_cast<int>(processors.size())),
       stacks(static_cast<std::size_t>(its_options.STACK_SIZE)),
       parking(workers_wanted + joiners_max),
       workers(workers_wanted + joiners_max),
@@ -377,7 +379,12 @@ std::int64_t number_option(const char* const name) {
   return std::get<std::int64_t>(value);
 }
 
-void set_place(const Place& place) { sched::life().place = place; }
+cpu_set_t allowed_processors() noexcept {
+  const sched::Life& now = sched::life();
+  return now.joiners_max != 0 ? now.processors : base::affinity_mask();
+}
+
+void set_place(Place place) { sched::life().place = std::move(place); }
 
 void set_rank(const int rank, const int ranks) {
   sched::life().rank = rank;

@@ -12,7 +12,6 @@
 // Both honour priorities other than 0: above 0 before, below 0 after all other tasks. A task that a
 // thread outside of the workers made ready is in no worker's queue: a resumed one goes before all
 // queued tasks; a new one has a turn after a bounded number of others.
-// them, to begin it has a turn after a bounded number of others.
 #pragma once
 
 #include <atomic>

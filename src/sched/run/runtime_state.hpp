@@ -37,6 +37,7 @@ namespace imbrex::sched {
 struct Share {
   std::vector<int> processors;  // for the workers
   int reserved = -1;            // for a thread that is no worker; -1: none
+  bool with_others = false;     // other processes of the node share some of them
 };
 
 // How urgently the workers must call a poller, or all of them.
@@ -124,7 +125,7 @@ struct Above {
 
 struct RuntimeState {
   RuntimeState(const base::Options& its_options, Share its_share, int workers_wanted,
-               int joiners_max, bool shared, base::Topology& topology);
+               int joiners_max, base::Topology& topology);
   ~RuntimeState();
 
   const base::Options options;

@@ -88,8 +88,8 @@ void Releases::each_at(const void* const address, Visit visit) noexcept {
   }
 }
 
-// for_each_at() for accesses that were named in this way: as an object, or with `bytes` as that
-// very range.
+// Calls visit(position) for each access at `address` that was named in this way: as an object, or
+// with `bytes` as that very range.
 template <class Visit>
 bool Releases::each_named(const void* const address, const std::size_t bytes,
                           Visit visit) noexcept {

@@ -23,7 +23,6 @@ using Ended = void (*)(void* context, std::exception_ptr error) noexcept;
 // Thread safety: any thread calls offer(), deliver() and delivered(); the holder calls take_ended()
 // and landed(). Invariant: a transfer is counted as sent before it can arrive, and as handled once
 // its function has returned at the receiver: the waves of MPI_Finalize see it in flight in between.
-// has returned at the receiver: so the waves of MPI_Finalize see it under way in between.
 class ActiveTransfers {
  public:
   ActiveTransfers(const Wire& wire, OpenWork& work) noexcept : wire_(wire), work_(work) {}

@@ -57,7 +57,6 @@ struct Watcher {
 //   (2) a receive is posted only while nothing is queued and no held message could serve it.
 //   (3) only draw() takes messages from MPI without a request for them, and only while something is
 //       queued, or the communicator is watched.
-// the communicator is watched.
 class Communicator final : public Feed {
  public:
   Communicator() = default;

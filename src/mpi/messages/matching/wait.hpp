@@ -127,7 +127,7 @@ template <class Start>
   return wait_pending(call, request, status, nullptr);
 }
 
-// start_and_wait() that calls `started()`, in the task, when MPI has been asked to start it,
+// As above, and calls `started()`, in the task, when MPI has been asked to start the operation,
 // successfully or not.
 template <class Start, class Started>
 [[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start, Started started) {

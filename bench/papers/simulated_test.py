@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Methodology: some cells of docs/papers/iwomp21.md are simulated again, and compared with the
+stored results to the last digit. A change of the simulator or of a policy that moves them asks for
+a new run of bench/papers/iwomp21. The path of the build is the first argument."""
+import argparse
+import importlib.machinery
+import importlib.util
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+BUILD = pathlib.Path(sys.argv.pop(1))
+ORIGIN = ("commit", "date", "on")
+
+
+def is_of(line, cell):
+    return all(line.get(name) == value for name, value in cell.items())
+
+
+def iwomp21():
+    """The program itself, which has no suffix."""
+    loader = importlib.machinery.SourceFileLoader("iwomp21", str(HERE / "iwomp21"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("iwomp21", loader))
+    loader.exec_module(module)
+    return module
+
+
+class SimulatedTest(unittest.TestCase):
+    # Cells of Table 3 on 4 ranks, to which no constant was fitted, and of Figures 1 and 2.
+    CELLS = ({"part": "weak", "ranks": 4, "policy": "fifo"},
+             {"part": "weak", "ranks": 4, "policy": "fa"},
+             {"part": "idle", "grid": "1x2", "policy": "fifo"},
+             {"part": "idle", "grid": "2x1", "policy": "sa"})
+
+    def test_the_stored_results_are_those_of_the_simulator(self):
+        stored = json.loads((HERE / "iwomp21_results.json").read_text())["results"]
+        again = [line for line in stored if not any(is_of(line, cell) for cell in self.CELLS)]
+        self.assertEqual(len(stored) - len(again), len(self.CELLS))
+        program = iwomp21()
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = argparse.Namespace(missing=True, build=BUILD,
+                                           results=pathlib.Path(folder) / "results.json")
+            for part in (program.weak, program.idle):
+                part(arguments, again)
+        for cell in self.CELLS:
+            (old,), (new,) = ([{name: line[name] for name in line if name not in ORIGIN}
+                               for line in lines if is_of(line, cell)] for lines in (stored, again))
+            with self.subTest(**cell):
+                self.assertEqual(new, old, "bench/papers/iwomp21 simulates all points again")
+
+
+if __name__ == "__main__":
+    unittest.main()
