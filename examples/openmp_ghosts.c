@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
       MPI_Irecv(&ghosts[1], 1, MPI_DOUBLE, right, 1, MPI_COMM_WORLD, &requests[1]);
       MPI_Isend(&sent, 1, MPI_DOUBLE, right, 0, MPI_COMM_WORLD, &requests[2]);
       MPI_Isend(&sent, 1, MPI_DOUBLE, left, 1, MPI_COMM_WORLD, &requests[3]);
-      imbrex_progress(look);
+      imbrex_progress_function(look);
 #pragma omp task shared(core)
       core += 1;
 #pragma omp task depend(in : *imbrex_named("ghost_done")) shared(mine, ghosts)

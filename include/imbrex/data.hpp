@@ -44,7 +44,9 @@ class Space : public SpaceBase {
       : SpaceBase(detail::make_data_space(detail::members_of(comm, "a space of data", true),
                                           std::move(options))) {}
   /// Collective: finish(), then waits until all ranks have called it. Suspends. An exception that
-  /// finish() would throw is printed, and the process fails.
+  /// finish() would throw is printed, and the process fails. If an exception ends the space, the
+  /// destructor waits for no other rank: only for bodies that have begun here, and for sends; other
+  /// tasks do not run. On the other ranks finish() throws Error then, which names this rank.
   ~Space() = default;
 };
 

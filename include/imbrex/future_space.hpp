@@ -65,11 +65,12 @@ class FutureSpace {
   FutureSpace(const MPI_Comm comm, FutureSpaceOptions options)
       : FutureSpace(detail::members_of(comm, "space of futures \"" + options.name + "\""),
                     std::move(options)) {}
-  /// Calls close(), if it was not called. Suspends then.
+  /// Calls close(), if it was not called, and prints what close() throws at the end of the program,
+  /// which fails. Suspends then. If an exception ends the space, the destructor waits for no other
+  /// rank: there [], set() and close() throw Error, which names this rank, and so do the futures
+  /// that have no value yet.
   ~FutureSpace() {
-    if (space_ == nullptr) return;
-    if (!closed_) space_->close();
-    space_->let_go();
+    if (space_ != nullptr) space_->let_go();
   }
   FutureSpace(const FutureSpace&) = delete;
   FutureSpace& operator=(const FutureSpace&) = delete;
@@ -106,10 +107,7 @@ class FutureSpace {
   /// Collective over the ranks of the space. Suspends until the values that this rank put are at
   /// their homes, the values that it asked for are here, and all other ranks have called it.
   /// Futures that are here stay. Throws Error if the space was closed before.
-  void close() {
-    space_->close();
-    closed_ = true;
-  }
+  void close() { space_->close(); }
 
  protected:
   // For spaces that are opened in another way, as by the interface of HCMPI.
@@ -122,7 +120,6 @@ class FutureSpace {
                                     std::move(options.home), std::move(options.size),
                                     std::move(options.readers), std::move(options.name)})) {}
   detail::Space* space_;
-  bool closed_ = false;
 };
 
 }  // namespace imbrex

@@ -67,8 +67,9 @@ inline Members members_of_pool(const MPI_Comm comm, const std::size_t item_bytes
 }
 }  // namespace detail
 
-/// A pool of items over the ranks of a communicator. Thread safety: one thread or task at a time
-/// uses a pool; process() of different pools may run at once.
+/// A pool of items over the ranks of a communicator. Its end waits for no rank. If an exception
+/// ends it on one rank, process() throws Error on the others, which names that rank. Thread safety:
+/// one thread or task at a time uses a pool; process() of different pools may run at once.
 template <class Item>
 class WorkPool {
   static_assert(std::is_trivially_copyable_v<Item>, "imbrex: items of a WorkPool travel as bytes, "

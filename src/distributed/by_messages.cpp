@@ -14,6 +14,7 @@
 #include "c/guard.hpp"
 #include "distributed/call_messages.hpp"
 #include "distributed/carrier/errors.hpp"
+#include "distributed/carrier/leaving.hpp"
 #include "distributed/carrier/transfers.hpp"
 #include "distributed/carrier/waves.hpp"
 #include "distributed/data/copies/broadcasts.hpp"
@@ -33,7 +34,13 @@ static_assert(message_bytes_max == active::message_bytes_max);
 
 Waves& waves() {
   // Never destroyed: at exit() a worker may still be in a handler.
-  static auto& on_messages = *new OnMessages<Waves>(active::Id::waves);
+  static auto& on_messages = []() -> auto& {
+    // Every object whose end is collective uses waves.
+    active::describe_by([](void*, const std::size_t lines_max, std::string& text) noexcept {
+      Leaving::describe(lines_max, text);
+    }, nullptr);
+    return *new OnMessages<Waves>(active::Id::waves);
+  }();
   return on_messages.protocol;
 }
 

@@ -86,13 +86,14 @@ void SpaceOn::handle(const int from, const Head& head, const Bytes body) {
     case FutureMessage::taken: return answer(nullptr);
     case FutureMessage::refused:
       return answer(std::make_exception_ptr(ToldError(text_in(body))));
+    case FutureMessage::left: return on_left(from);
   }
 }
 
 // ---- as home, to readers ---------------------------------------------------------------------
 
 void SpaceOn::check_home(const std::uint64_t guid) const {
-  if (is_home(home_of(guid))) return;
+  if (has_left_.load() || is_home(home_of(guid))) return;
   throw Error(fmt::format("imbrex: ranks disagree about the home of {}: another rank has taken "
                           "rank {}, but on that rank home() names rank {}: home() must be the same "
                           "on all ranks",
@@ -122,6 +123,7 @@ void SpaceOn::on_ask(const int from, const Head& head, Bytes) {
                               from, name_of(head.guid), futures_.transfers_.rank()));
     }
     if (!entry.there) {
+      check_left();
       if (entry.waiters == nullptr) entry.waiters = std::make_unique<std::vector<Waiter>>();
       entry.waiters->push_back(waiter);
       return;
@@ -141,6 +143,7 @@ void SpaceOn::send_error(const Waiter& waiter, const std::uint64_t guid, const s
   message.token = waiter.token;
   message.landing = waiter.landing;
   message.bytes = dead ? 1 : 0;
+  message.of_leaving = left_by_.load() >= 0;
   send(waiter.rank, message, bytes_of_text(text));
 }
 
@@ -297,6 +300,7 @@ void SpaceOn::on_size(const int from, const Head& head) {
 void SpaceOn::on_error(const Head& head, const Bytes body) {
   Fetch& fetch = *reinterpret_cast<Fetch*>(head.token);
   const auto error = std::make_exception_ptr(ToldError(text_in(body)));
+  fetch.is_of_leaving = head.of_leaving;
   if (head.landing.tag < 0 || head.bytes != 0) return finish_fetch(fetch, error);
   // The memory belongs to the transfer until that has ended; the sending rank ends it.
   fetch.error = error;
@@ -318,6 +322,7 @@ void SpaceOn::answer_put(const int to, const std::uint64_t guid, const std::uint
 void SpaceOn::on_put(const int from, const Head& head, const Bytes body) {
   SpaceFuture* state = nullptr;
   try {
+    check_left();
     check_home(head.guid);
     check_type(head.guid, head.type);
     check_size(head.guid, head.bytes);
@@ -363,6 +368,41 @@ void SpaceOn::landed_here(void* const context, std::exception_ptr error) noexcep
   } catch (...) {
     leave_untold(std::current_exception());
   }
+}
+
+// No report at the end has this error: the ranks have the exception, and the Error of close().
+void SpaceOn::fail_of_leaving(SpaceFuture& state, std::exception_ptr error) {
+  detail::fail(state, std::move(error));
+  (void)detail::take_failure(state);
+}
+
+// The values that this home lacks are not waited for any more: the leaving rank may be the one that
+// would have put them.
+void SpaceOn::on_left(const int from) {
+  const bool is_own = from == futures_.transfers_.rank();
+  if (is_own) has_left_.store(true);
+  int none = -1;
+  left_by_.compare_exchange_strong(none, from);
+  references_.fetch_add(1, std::memory_order_relaxed);  // completions may end the space
+  std::vector<SpaceFuture*> missing;
+  for (Shard& part : shards_) {
+    const std::lock_guard guard(part.mutex);
+    for (auto& [guid, entry] : part.entries) {
+      const bool is_home = entry.requested_here || entry.waiters != nullptr;
+      if (!is_home || entry.there || entry.site.rank >= 0) continue;
+      entry.site = {from, {}, "an exception"};
+      if (entry.state == nullptr) entry.state = &make_state(guid);
+      (void)detail::take(*entry.state);
+      detail::retain(*entry.state);
+      missing.push_back(entry.state);
+    }
+  }
+  for (SpaceFuture* const state : missing) {
+    fail_of_leaving(*state, std::make_exception_ptr(ToldError(Leaving::text(from, object_text()))));
+    complete(*state, nullptr);
+  }
+  if (is_own) left_here_->set();
+  release();
 }
 
 void SpaceOn::on_land(const Head& head) {

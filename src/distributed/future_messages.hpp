@@ -24,6 +24,7 @@ struct SpaceOn::Head {
   Landing landing;
   std::uint32_t text_bytes;  // length of the place, which comes first: put, announce
   FutureMessage message;
+  bool of_leaving;      // error: because a rank has left the space
 };
 
 // A longer text is cut, so that a value of value_bytes_max and the place of its put fit a message.
@@ -52,6 +53,7 @@ struct SpaceOn::Fetch {
   std::span<std::byte> room;
   std::vector<std::byte> scratch;
   std::exception_ptr error;
+  bool is_of_leaving = false;            // the error
 
   void make_room(std::size_t bytes);
 };

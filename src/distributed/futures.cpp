@@ -77,10 +77,17 @@ void SpaceOn::ended() {
   references_.fetch_add(1, std::memory_order_relaxed);  // for the wave; the caller holds one, too
   // identifies these waves among all groups
   constexpr std::uint64_t of_spaces = std::uint64_t{0xf5} << 56;
-  futures_.waves_.join({of_spaces | spec_.id, 0}, spec_.members, {},
-                       [](void* const context, const WaveSums&) noexcept {
+  const WaveSums mine = has_left_.load() ? WaveSums{1, futures_.transfers_.rank()} : WaveSums{};
+  futures_.waves_.join({of_spaces | spec_.id, 0}, spec_.members, mine,
+                       [](void* const context, const WaveSums& sums) noexcept {
                          auto& space = *static_cast<SpaceOn*>(context);
+                         space.end_.leavers = sums[0];
+                         space.end_.leaver = static_cast<int>(sums[1]);
                          detail::complete(space.end_);
+                         if (space.has_left_.load()) {
+                           space.leaving_.over();
+                           space.end_entries();
+                         }
                          space.release();
                        },
                        this);
@@ -105,8 +112,8 @@ void SpaceOn::describe_open(std::string& text) {
     const std::lock_guard guard(part.mutex);
     for (const auto& [guid, entry] : part.entries) {
       if (entry.state == nullptr || entry.state->event.has_fired() || ++found > most) continue;
-      text += fmt::format("{}{}{}{}", found == 1 ? "" : ", ", name_of(guid), detail::home_begins,
-                          home_of(guid));
+      text += fmt::format("{}{}", found == 1 ? "" : ", ", name_of(guid));
+      if (!has_left_.load()) text += fmt::format("{}{}", detail::home_begins, home_of(guid));
     }
   }
   if (found > most) text += fmt::format(" and {} more", found - most);
@@ -121,6 +128,41 @@ void SpaceOn::close() {
   }
   ended();
   detail::await(end_);
+  end_entries();
+  if (end_.leavers == 0) return;
+  throw Error(end_.leavers == 1
+                  ? Leaving::text(end_.leaver, object_text())
+                  : fmt::format("imbrex: exceptions have ended {} on {} ranks", object_text(),
+                                end_.leavers));
+}
+
+void SpaceOn::let_go() noexcept {
+  try {
+    if (!closing_.load()) leaving_.is_unwound() ? leave() : close();
+  } catch (...) {  // the caller is a destructor
+    leave_untold(std::current_exception());
+  }
+  release();
+}
+
+// Waits for a handler of this rank only, for the reason of (3).
+void SpaceOn::leave() {
+  closing_.store(true);
+  leaving_.begin(object_text());
+  Promise<void> left("the handlers of a space of futures", std::source_location());
+  left_here_ = &left;
+  const auto future = left.future();
+  for (const int rank : spec_.members) send(rank, head(FutureMessage::left, 0));
+  futures_.transfers_.flush();
+  future.get();
+  ended();
+}
+
+std::string SpaceOn::object_text() const {
+  return fmt::format("the space of futures \"{}\"", name_);
+}
+
+void SpaceOn::end_entries() {
   futures_.forget(spec_.id);
   if (expects_.exchange(false)) futures_.transfers_.expect_no_more();
   for (Shard& part : shards_) {
@@ -134,7 +176,13 @@ void SpaceOn::close() {
   }
 }
 
+void SpaceOn::check_left() const {
+  const int rank = left_by_.load();
+  if (rank >= 0) throw Error(Leaving::text(rank, object_text()));
+}
+
 void SpaceOn::check_open(const std::uint64_t guid) const {
+  check_left();
   if (!closing_.load()) return;
   throw Error(fmt::format("imbrex: future {} of space \"{}\" is used after the space was closed",
                           guid, name_));
@@ -203,8 +251,11 @@ void SpaceOn::destroy_state(detail::PromiseState& promise) noexcept {
 void SpaceOn::describe_state(const detail::RemoteState& promise, std::string& text) {
   const auto& state = static_cast<const SpaceFuture&>(promise);
   const auto& space = static_cast<const SpaceOn&>(*state.space);
-  text += fmt::format("{}{}{}: no value was put, or the value is in flight",
-                      space.name_of(state.guid), detail::home_begins, space.home_of(state.guid));
+  text += space.name_of(state.guid);
+  if (!space.has_left_.load()) {
+    text += fmt::format("{}{}", detail::home_begins, space.home_of(state.guid));
+  }
+  text += ": no value was put, or the value is in flight";
 }
 
 // ---- reading ---------------------------------------------------------------------------------
@@ -296,7 +347,11 @@ void SpaceOn::Fetch::make_room(const std::size_t bytes) {
 // No other code builds or fires the state; otherwise `fetch` has lost it to a put of this rank.
 void SpaceOn::finish_fetch(Fetch& fetch, std::exception_ptr error) noexcept {
   if (fetch.taken || detail::take(*fetch.state)) {
-    if (error != nullptr) detail::fail(*fetch.state, std::move(error));
+    if (error != nullptr && fetch.is_of_leaving) {
+      fail_of_leaving(*fetch.state, std::move(error));
+    } else if (error != nullptr) {
+      detail::fail(*fetch.state, std::move(error));
+    }
     detail::complete(*fetch.state);
   }
   end_fetch(fetch);
@@ -347,7 +402,7 @@ SpaceFuture& SpaceOn::claim(const std::uint64_t guid, const Site& site) {
 }
 
 std::size_t SpaceOn::size_of(const std::uint64_t guid) const {
-  return spec_.size ? spec_.size(guid) : ValueOps::varying;
+  return spec_.size && !has_left_.load() ? spec_.size(guid) : ValueOps::varying;
 }
 
 void SpaceOn::check_size(const std::uint64_t guid, const std::size_t bytes) const {
@@ -460,7 +515,7 @@ void SpaceOn::complete(SpaceFuture& state, std::exception_ptr error) {
 
 // An exception of readers() has no caller here: the value stays, and the program fails at its end.
 void SpaceOn::has_read(const std::uint64_t guid, const std::uint32_t more) {
-  if (!spec_.readers) return;
+  if (!spec_.readers || has_left_.load()) return;
   std::size_t readers = 0;
   try {
     readers = spec_.readers(guid);

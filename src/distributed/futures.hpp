@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/guarded.hpp"
+#include "distributed/carrier/leaving.hpp"
 #include "distributed/carrier/transfers.hpp"
 #include "distributed/carrier/waves.hpp"
 #include "imbrex/detail/distributed/spaces.hpp"
@@ -39,7 +40,8 @@ enum class FutureMessage : std::uint8_t {
   announce,  // to home: the length of the value; and the place of the put
   land,      // home to putting rank: the landing
   taken,     // home to putting rank: the value has arrived
-  refused    // home to putting rank: the text
+  refused,   // home to putting rank: the text
+  left       // to all ranks: an exception has ended the space on the sending rank
 };
 
 // One space on one rank. Thread safety: any thread; receive() and the functions that transfers call
@@ -50,7 +52,9 @@ enum class FutureMessage : std::uint8_t {
 //   (2) At home the table owns a reference to a state from its first use until all readers have the
 //       value, which is then freed. Afterwards, and on other ranks, it owns none: a state at zero
 //       removes itself. At home an entry stays, so that a second put is detected.
-//   (3) open_ counts what close() waits for here: fetches and puts in flight, and futures of this
+//   (3) after the message `left` of this rank no function of the program (SpaceSpec) is called,
+//       since the exception destroys the variables that it may refer to.
+//   (4) open_ counts what close() waits for here: fetches and puts in flight, and futures of this
 //       home that were asked for here and not put. Handlers go on until all ranks have called
 //       close(): tests/models/future_space.pml.
 class SpaceOn final : public detail::Space {
@@ -64,7 +68,7 @@ class SpaceOn final : public detail::Space {
            const std::source_location& where) override;
   void expect() override;
   void close() override;
-  void let_go() noexcept override { release(); }
+  void let_go() noexcept override;
 
   struct Head;
   void receive(int from, const Head& head, Bytes body) noexcept;
@@ -148,13 +152,20 @@ class SpaceOn final : public detail::Space {
   void on_error(const Head& head, Bytes body);
   void on_put(int from, const Head& head, Bytes body);
   void on_land(const Head& head);
+  void on_left(int from);
+  static void fail_of_leaving(detail::SpaceFuture& state, std::exception_ptr error);
+  void leave();
+  void end_entries();  // the last step of close() and leave()
+  // Throws Error if an exception has ended the space on a rank.
+  void check_left() const;
+  [[nodiscard]] std::string object_text() const;
   void handle(int from, const Head& head, Bytes body);
   void answer_put(int to, std::uint64_t guid, std::uint64_t token, const std::string& refusal);
   void send(int to, const Head& head, Bytes body = {});
   [[nodiscard]] Head head(FutureMessage message, std::uint64_t guid) const noexcept;
 
   void opened() noexcept { open_.fetch_add(1, std::memory_order_relaxed); }
-  void ended();  // one of (3) has ended, or closing itself
+  void ended();  // one of (4) has ended, or closing itself
   void describe_open(std::string& text);
   void check_open(std::uint64_t guid) const;
   void check_type(std::uint64_t guid, std::uint64_t type) const;
@@ -168,10 +179,17 @@ class SpaceOn final : public detail::Space {
   std::atomic<std::int64_t> open_{1};  // one of them stands for the space until close()
   std::atomic<bool> closing_{false};
   std::atomic<bool> expects_{false};
+  Leaving leaving_;
+  std::atomic<bool> has_left_{false};        // this rank: see (3)
+  std::atomic<int> left_by_{-1};             // the first such rank, of MPI_COMM_WORLD
+  Promise<void>* left_here_ = nullptr;  // of leave(), which waits for on_left()
   // The event that close() waits for.
   struct End : detail::RemoteState {
     explicit End(SpaceOn& its_space) noexcept;
     SpaceOn& space;
+    // Written before it fires: the number of ranks that have left, and the rank if there is one.
+    std::int64_t leavers = 0;
+    int leaver = -1;
   };
   End end_{*this};
 };

@@ -148,7 +148,7 @@ void thrown_by_all() {
   if (rank == 2) print_line("seen " + std::to_string(seen.value_or(0)));
 }
 
-// Rank 1 leaves before it has inserted what the others need.
+// Rank 1 leaves before it has inserted what the others need: they do not wait for it.
 void thrown_by_one() {
   say([] {
     Space space(MPI_COMM_WORLD, {.name = "s"});

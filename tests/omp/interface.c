@@ -125,7 +125,7 @@ static void a_progress_function_triggers(void) {
   for (int step = 0; step < 10; ++step) {
 #pragma omp taskgroup
     {
-      REQUIRE(imbrex_progress(look) == IMBREX_SUCCESS);
+      REQUIRE(imbrex_progress_function(look) == IMBREX_SUCCESS);
 #pragma omp task depend(in : *imbrex_named("found")) shared(found)
       ++found;
     }
@@ -133,7 +133,7 @@ static void a_progress_function_triggers(void) {
   }
   // There must be a taskgroup, or a finish.
 #pragma omp parallel num_threads(1)
-  REQUIRE(imbrex_progress(look) == IMBREX_ERR_USE);
+  REQUIRE(imbrex_progress_function(look) == IMBREX_ERR_USE);
 }
 
 // Dependents of the task wait for the event; so does a thread that creates it undeferred.

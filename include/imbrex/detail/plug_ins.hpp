@@ -175,6 +175,10 @@ struct Place {
 void set_place(Place place);  // before start() only
 void set_rank(int rank, int ranks);  // for messages, trace and summary
 
+// The number of threads that use the time that control groups grant this process, by the smallest
+// CPU quota; INT_MAX if there is none. Reads files at the first call.
+[[nodiscard]] int threads_by_quota();
+
 // The value of IMBREX_<name>, from the environment or options.def. Throws Error if this or any
 // other option is malformed. REQUIRES: an option of this name and type exists.
 [[nodiscard]] std::string text_option(const char* name);

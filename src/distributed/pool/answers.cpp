@@ -19,7 +19,8 @@ void Pool::receive(const int from, const PoolHead& head, const Bytes body) {
     case PoolMessage::steal: return answer(from, head);
     case PoolMessage::work:
     case PoolMessage::none: return take_in(from, head, body);
-    case PoolMessage::failed: return note_failure(from, head, body);
+    case PoolMessage::failed:
+    case PoolMessage::left: return note_failure(from, head, body);
   }
 }
 
@@ -74,11 +75,17 @@ void Pool::note_failure(const int from, const PoolHead& head, const Bytes text) 
   {
     const std::lock_guard guard(mutex_);
     ++received_;
-    errors_elsewhere_.try_emplace(
-        head.round,
-        fmt::format("imbrex: the function of work pool \"{}\" has thrown on rank {}, and all its "
-                    "items are dropped: {}", options_.name, from,
-                    std::string_view(reinterpret_cast<const char*>(text.data()), text.size())));
+    const std::string_view told(reinterpret_cast<const char*>(text.data()), text.size());
+    const std::string error =
+        head.kind == PoolMessage::left
+            ? std::string(told)
+            : fmt::format("imbrex: the function of work pool \"{}\" has thrown on rank {}, and all "
+                          "its items are dropped: {}", options_.name, from, told);
+    if (head.kind == PoolMessage::left && left_round_ == 0) {
+      left_round_ = head.round;
+      left_text_ = error;
+    }
+    errors_elsewhere_.try_emplace(head.round, error);
     if (runs_ && head.round == round_) {
       failed_.store(true, std::memory_order_relaxed);
       shared_.clear();
@@ -92,7 +99,8 @@ void Pool::note_failure(const int from, const PoolHead& head, const Bytes text) 
 // The next action of a rank without items: it asks for some, or says that it is passive.
 Pool::Step Pool::next_step() {
   Step step;
-  if (!runs_ || ended_ || asks_ || sleeping_ == 0 || shared_items() != 0) return step;
+  if (!runs_ || ended_ || asks_ || shared_items() != 0) return step;
+  if (sleeping_ == 0 && !has_left_) return step;
   if (options_.ranks.size() > 1 && !failed_.load(std::memory_order_relaxed)) {
     Search::Request request;
     if (search_.next(request)) {
@@ -142,16 +150,22 @@ void Pool::perform(const Step& step) {
 
 void Pool::wave_ended(const WaveSums& sums) {
   Step step;
+  bool is_over = false;
   {
     const std::lock_guard guard(mutex_);
     in_wave_ = false;
     if (sums[0] == received_before_) {
       ended_ = true;
+      is_over = has_left_;
       step.woken = wake(workers_.size());
     } else {
       received_before_ = sums[1];
       step = next_step();
     }
+  }
+  if (is_over) {
+    leaving_.over();
+    return over_(over_context_);
   }
   perform(step);
 }

@@ -26,6 +26,8 @@ struct PoolState {
     pools.add(pool);
   }
   ~PoolState() { pools.remove(pool); }
+
+  std::optional<active::Expecting> until_left;  // while other ranks may need a pool that has left
 };
 
 PoolState* make_pool(const PoolSpec& spec) {
@@ -43,7 +45,21 @@ PoolState* make_pool(const PoolSpec& spec) {
   return new PoolState(options);
 }
 
-void destroy_pool(PoolState* const pool) noexcept { delete pool; }
+// A pool that an exception ends stays until the end of the process: its messages may come late.
+void destroy_pool(PoolState* const pool) noexcept {
+  if (pool->pool.options().ranks.size() == 1 || !pool->pool.is_unwound()) {
+    delete pool;
+    return;
+  }
+  pool->until_left.emplace();
+  try {
+    pool->pool.leave([](void* const state) noexcept {
+      static_cast<PoolState*>(state)->until_left.reset();
+    }, pool);
+  } catch (...) {  // messages are closed: MPI_Finalize was called before
+    distributed::leave_untold(std::current_exception());
+  }
+}
 
 int pool_workers(const PoolState& pool) noexcept { return pool.pool.options().workers; }
 

@@ -15,7 +15,8 @@ enum class PoolMessage : std::uint8_t {
   work,   // items; `last` if they end the answer to a request, `pushed` if no request asked for
           // them
   none,   // the answer to a request: no items
-  failed  // the sender's function has thrown; the text
+  failed,  // the sender's function has thrown; the text
+  left     // an exception has ended the pool on the sending rank, before this round
 };
 
 struct PoolHead {

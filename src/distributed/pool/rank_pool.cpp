@@ -67,6 +67,7 @@ void Pool::begin_round() {
     throw Error(fmt::format("imbrex: process() of work pool \"{}\" while another one runs on this "
                             "rank", options_.name));
   }
+  if (left_round_ != 0 && round_ >= left_round_) throw Error(left_text_);
   begun_ns_ = base::monotonic_ns();
   for (const auto& worker : workers_) worker->begin(begun_ns_);
   runs_ = true;
@@ -83,6 +84,35 @@ void Pool::begin_round() {
   if (failed) shared_.clear();
   note_shared();
 }
+
+void Pool::leave(void (*const over)(void* context) noexcept, void* const context) {
+  leaving_.begin(object_text());
+  std::uint32_t round = 0;
+  if (const std::lock_guard guard(mutex_); true) {
+    over_ = over;
+    over_context_ = context;
+    has_left_ = true;
+    runs_ = true;
+    ended_ = false;
+    round = ++round_;
+    active_ = 0;
+    received_before_ = -1;
+    failed_.store(true, std::memory_order_relaxed);  // the lock orders it
+    shared_.clear();
+    note_shared();
+    sent_ += std::ssize(options_.ranks) - 1;
+  }
+  const std::string text = Leaving::text(carrier_.rank(), object_text());
+  for (const int rank : options_.ranks) {
+    if (rank == carrier_.rank()) continue;
+    send(rank, {options_.id, round, PoolMessage::left}, std::as_bytes(std::span(text)));
+  }
+  Step step;
+  if (const std::lock_guard guard(mutex_); true) step = next_step();
+  perform(step);
+}
+
+std::string Pool::object_text() const { return fmt::format("work pool \"{}\"", options_.name); }
 
 void Pool::run_worker(Worker& worker, const detail::PoolBody& body) {
   while (more(worker)) {

@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "base/guarded.hpp"
+#include "distributed/carrier/leaving.hpp"
 #include "distributed/carrier/waves.hpp"
 #include "distributed/pool/messages.hpp"
 #include "distributed/pool/search.hpp"
@@ -66,6 +67,12 @@ class Pool {
   // Suspends. Throws the exception of a function, or Error if another rank threw it.
   [[nodiscard]] WorkPoolCounters process(const detail::PoolBody& body);
   void receive(int from, const PoolHead& head, Bytes body);
+
+  // An exception ends the pool here: the next round of the other ranks, and with it their pool,
+  // fails. Never suspends. The pool stays, and takes part in that round; `over` is called, under
+  // the rules of a handler, when the round has ended.
+  void leave(void (*over)(void* context) noexcept, void* context);
+  [[nodiscard]] bool is_unwound() const noexcept { return leaving_.is_unwound(); }
 
  private:
   struct Worker;
@@ -109,6 +116,7 @@ class Pool {
   void answer(int from, const PoolHead& head);
   void take_in(int from, const PoolHead& head, Bytes items);
   void note_failure(int from, const PoolHead& head, Bytes text);
+  [[nodiscard]] std::string object_text() const;
   void wave_ended(const WaveSums& sums);
 
   [[nodiscard]] Step next_step() IMBREX_REQUIRES(mutex_);
@@ -157,6 +165,14 @@ class Pool {
   // Errors of other ranks, by round: this round, and the next one, which they may have begun
   // already.
   std::map<std::uint32_t, std::string> errors_elsewhere_ IMBREX_GUARDED_BY(mutex_);
+  // The first round in which a rank is missing, and the Error of all later ones; 0: none.
+  std::uint32_t left_round_ IMBREX_GUARDED_BY(mutex_) = 0;
+  std::string left_text_ IMBREX_GUARDED_BY(mutex_);
+
+  Leaving leaving_;
+  bool has_left_ IMBREX_GUARDED_BY(mutex_) = false;
+  void (*over_)(void* context) noexcept = nullptr;  // of leave(), written before has_left_
+  void* over_context_ = nullptr;
 };
 
 }  // namespace imbrex::distributed

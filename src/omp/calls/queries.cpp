@@ -84,7 +84,7 @@ int processors_now() {
   if (!settings().places.empty()) return settings().processors;
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask)
+  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? processors_granted(CPU_COUNT(&mask))
                                                        : settings().processors;
 }
 

@@ -324,6 +324,10 @@ void display_if_requested(const Settings& now) {
 
 }  // namespace
 
+int processors_granted(const int allowed) {
+  return std::max(1, std::min(allowed, detail::threads_by_quota()));
+}
+
 void read_settings(Settings& now) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
@@ -332,7 +336,7 @@ void read_settings(Settings& now) {
       if (CPU_ISSET(processor, &mask)) now.allowed.push_back(processor);
     }
   }
-  now.processors = std::max(static_cast<int>(now.allowed.size()), 1);
+  now.processors = processors_granted(static_cast<int>(now.allowed.size()));
   now.initial.threads = now.processors;
   now.initial.chunk = 1;
   now.affinity_format = "level %L thread %i affinity %A";

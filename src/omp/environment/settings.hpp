@@ -55,10 +55,13 @@ struct Settings {
   long long spin_count = 0;            // GOMP_SPINCOUNT, or by OMP_WAIT_POLICY
   const char* offload = "DEFAULT";     // OMP_TARGET_OFFLOAD
   std::string affinity_format;
-  int processors = 1;                  // how many are allowed
+  int processors = 1;                  // how many are allowed and granted
   std::atomic<bool> crowded{false};    // a team has had more threads than there are processors
 };
 [[nodiscard]] Settings& settings() noexcept;
+// The number of processors that this process can keep busy, if it may run on `allowed` ones: a CPU
+// quota of control groups is a limit.
+[[nodiscard]] int processors_granted(int allowed);
 // Reads the environment into `now`; settings() calls it once.
 void read_settings(Settings& now);
 

@@ -48,6 +48,7 @@ struct Life {
   bool want_times = false;
   bool start_throws = false;     // detail::start_or_throw() has been called
   bool summary_printed = false;
+  std::string quota_text;        // for the summary: how a quota limits the workers; empty: not
   BlockedWatch blocked_watch;
   std::atomic<pid_t> ending_thread{0};  // the thread that waits for the runtime to come to rest
   std::atomic<bool> failed{false};  // untaken errors have been printed; any thread

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -13,6 +14,7 @@
 #include "base/check.hpp"
 #include "base/job.hpp"
 #include "base/options.hpp"
+#include "base/threads/quota.hpp"
 #include "base/topology.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/observation.hpp"
@@ -110,6 +112,18 @@ struct Plan {
   int workers = 0;
 };
 
+double quota() {
+  static const double processors = base::processor_quota("");
+  return processors;
+}
+
+// The workers that a CPU quota leaves to this process: ranks that divide the processors divide the
+// quota, too.
+int granted_workers(const detail::Place& place) {
+  const int mine = base::part_of(detail::threads_by_quota(), place.index, place.count);
+  return place.reserve && mine > 1 ? mine - 1 : mine;
+}
+
 Plan plan(const RuntimeOptions& config, base::Topology& topology) {
   const Life& now = life();
   Plan it{.options = merged(config), .share = {}, .workers = 0};
@@ -126,7 +140,16 @@ Plan plan(const RuntimeOptions& config, base::Topology& topology) {
   it.workers = static_cast<int>(options.WORKERS != 0 ? options.WORKERS
                                 : joined             ? 1
                                                      : std::ssize(it.share.processors));
-  if (options.WORKERS != 0) {
+  const int granted = granted_workers(now.place);
+  if (options.WORKERS == 0 && granted < it.workers) {
+    life().quota_text = fmt::format(
+        "a CPU quota of {:g} processors limits this process to {} of {} workers; IMBREX_WORKERS "
+        "sets their number", quota(), granted, it.workers);
+    it.workers = granted;
+    // Other groups of the machine have the same mask, and would bind to the same processors.
+    options.BIND = false;
+  }
+  if (it.workers < std::ssize(it.share.processors)) {
     topology.spread(it.share.processors, static_cast<std::size_t>(it.workers));
   }
   return it;
@@ -371,6 +394,11 @@ namespace imbrex::detail {
 
 std::string text_option(const char* const name) {
   return std::get<std::string>(base::option_value(base::read_options(), name));
+}
+
+int threads_by_quota() {
+  const double processors = sched::quota();
+  return processors > 0 ? base::threads_for(processors) : INT_MAX;
 }
 
 std::int64_t number_option(const char* const name) {

@@ -89,6 +89,9 @@ void print_summary(const std::span<const Totals> ranks) {
         rank, row.workers, row.elapsed_s, row.in_task_s, row.idle_s, row.overhead_s, row.tasks,
         row.steals, row.suspensions, row.polls);
   }
+  if (const std::string& limit = sched::life().quota_text; !limit.empty()) {
+    text += fmt::format("imbrex: {}\n", limit);
+  }
   print(text);
 }
 

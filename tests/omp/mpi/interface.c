@@ -125,7 +125,7 @@ static void a_progress_function_tests(void) {
         in[i] = -1;
         MPI_Irecv(&in[i], 1, MPI_INT, left, 400 + i, MPI_COMM_WORLD, &requests[i]);
       }
-      REQUIRE(imbrex_progress(look) == IMBREX_SUCCESS);
+      REQUIRE(imbrex_progress_function(look) == IMBREX_SUCCESS);
 #pragma omp task depend(in : *imbrex_named("ghosts")) shared(ready)
       {
         for (int i = 0; i < count; ++i) REQUIRE(in[i] == 400000 + 100 * left + i);

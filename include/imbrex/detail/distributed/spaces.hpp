@@ -68,8 +68,9 @@ class Space {
   virtual void put(std::uint64_t guid, const Build& build, const std::source_location& where) = 0;
   virtual void expect() = 0;            // see SpaceSpec
   virtual void close() = 0;             // Suspends.
-  virtual void let_go() noexcept = 0;   // the program uses the space no more, but perhaps its
-                                        // futures
+  // The program uses the space no more, but perhaps its futures. Closes the space if close() was
+  // not called, without the wait for other ranks if an exception ends it. May suspend.
+  virtual void let_go() noexcept = 0;
 
  protected:
   ~Space() = default;

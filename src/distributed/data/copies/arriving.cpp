@@ -164,15 +164,15 @@ void Broadcasts::Protocol::on_copy(const int from, const DataHead& head,
   std::string late;
   if (const std::lock_guard guard(mutex_); true) {
     const CopyName name{head.datum, head.root, head.ticket};
-    const bool is_closed = spaces_[head.datum.space].state == Space::State::closed;
-    if (is_closed) {
+    const Space& space = spaces_[head.datum.space];
+    const bool is_closed = space.state == Space::State::closed;
+    if (is_closed && space.given_up.empty()) {
       late = fmt::format("{} from rank {} has arrived on rank {} after that rank closed the space",
                          text_of(head.datum), head.root, transfers_.rank());
     }
     const auto found = arrivals_.find(name);
     const bool is_there = found != arrivals_.end() && found->second->stage != Stage::awaited;
-    const std::string& given_up = spaces_[head.datum.space].given_up;
-    if (is_there && !is_closed && given_up.empty()) {
+    if (is_there && !is_closed && space.given_up.empty()) {
       late = fmt::format("transfer {} of {} from rank {} has arrived on rank {} twice", head.ticket,
                          text_of(head.datum), head.root, transfers_.rank());
     }
@@ -219,7 +219,9 @@ void Broadcasts::Protocol::take(Arrival& arrival, const DataHead& head,
   }
   if (!arrival.has_reader) {
     const std::string& given_up = spaces_[head.datum.space].given_up;
-    if (!given_up.empty()) return fail(arrival, given_up, work);
+    if (!given_up.empty() && head.datum.datum != text_datum) {
+      return fail(arrival, given_up, work);
+    }
     if (!has_room(arrival.parent, passing.bytes)) {
       arrival.stage = Stage::postponed;
       ++counters_.handed_back;

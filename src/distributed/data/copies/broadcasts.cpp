@@ -26,6 +26,11 @@ void Broadcasts::give_up_space(const std::uint64_t space, const std::string_view
   protocol_->give_up_space(space, why);
 }
 
+void Broadcasts::leave_space(const std::uint64_t space, const std::span<const int> ranks,
+                             const std::string_view why) {
+  protocol_->leave_space(space, ranks, why);
+}
+
 void Broadcasts::set_nodes(const std::uint64_t space, const std::vector<int> node_of_rank) {
   protocol_->set_nodes(space, node_of_rank);
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,10 @@
 #include "distributed/data/trees.hpp"
 
 namespace imbrex::distributed {
+
+// The number of no datum: names a text that ranks share about a failure. The text always arrives,
+// also in a space that was given up, since ranks leave behind that broadcast.
+inline constexpr std::uint64_t text_datum = UINT64_MAX;
 
 struct DatumName {
   std::uint64_t space = 0;
@@ -68,6 +73,8 @@ class Broadcasts {
   // Data that have not arrived for readers of that space, also of readers inserted later, will not
   // arrive: the readers get an Error with the reason `why`.
   void give_up_space(std::uint64_t space, std::string_view why);
+  // give_up_space() on all ranks of `ranks`, of MPI_COMM_WORLD.
+  void leave_space(std::uint64_t space, std::span<const int> ranks, std::string_view why);
   // The node of each rank of MPI_COMM_WORLD, by any numbers; the same on all ranks. Call it before
   // the first send(). Without it, every rank is a node of its own.
   void set_nodes(std::uint64_t space, std::vector<int> node_of_rank);

@@ -32,7 +32,8 @@ enum class DataMessage : std::uint8_t {
   take,    // to itself: a reader has come for data that wait at the parent
   opened,  // to itself: a space is open for which messages were kept
   closed,  // to itself: a space was closed with copies in flight
-  given_up  // to itself: missing data of a space will not come
+  given_up,  // to itself: missing data of a space will not come
+  left       // an exception has ended the space on the sending rank
 };
 
 // A copy on its way to one rank: the same name at both ends.
@@ -177,6 +178,7 @@ class Broadcasts::Protocol {
   void open_space(std::uint64_t space, std::string_view name);
   [[nodiscard]] std::exception_ptr close_space(std::uint64_t space) noexcept;
   void give_up_space(std::uint64_t space, std::string_view why);
+  void leave_space(std::uint64_t space, std::span<const int> ranks, std::string_view why);
   void set_nodes(std::uint64_t space, const std::vector<int>& node_of_rank);
   void send(const DatumName& datum, const std::vector<Recipient>& to, Bytes data, Ended ended,
             void* context);
@@ -268,6 +270,7 @@ class Broadcasts::Protocol {
   void on_opened(std::uint64_t space);
   void on_closed(std::uint64_t space);
   void on_given_up(std::uint64_t space);
+  void on_left(std::uint64_t space, const std::string& why);
   void offer(Arrival& arrival);
   void landed(const Landed& landed, const std::exception_ptr& error) noexcept;
   void tell(Arrival& arrival) noexcept;

@@ -120,7 +120,7 @@ void Broadcasts::Protocol::on_given_up(const std::uint64_t space) {
   Work work;
   if (const std::lock_guard guard(mutex_); true) {
     for (const auto& [name, arrival] : arrivals_) {
-      if (name.datum.space != space) continue;
+      if (name.datum.space != space || name.datum.datum == text_datum) continue;
       const bool is_awaited = arrival->stage == Arrival::Stage::awaited && arrival->has_reader;
       if (!is_awaited && arrival->stage != Arrival::Stage::postponed) continue;
       hold(*arrival, work);
@@ -128,6 +128,25 @@ void Broadcasts::Protocol::on_given_up(const std::uint64_t space) {
     }
   }
   run(work);
+}
+
+void Broadcasts::Protocol::leave_space(const std::uint64_t space, const std::span<const int> ranks,
+                                       const std::string_view why) {
+  for (const int rank : ranks) {
+    Message left = message(DataMessage::left, rank, {{space, 0}, -1, 0});
+    append(left.head, text_bytes(std::string(why)));
+    send(left);
+  }
+  transfers_.flush();
+}
+
+void Broadcasts::Protocol::on_left(const std::uint64_t space, const std::string& why) {
+  if (const std::lock_guard guard(mutex_); true) {
+    Space& given_up = spaces_[space];
+    if (given_up.state == Space::State::closed || !given_up.given_up.empty()) return;
+    given_up.given_up = why;
+  }
+  on_given_up(space);
 }
 
 void Broadcasts::Protocol::set_nodes(const std::uint64_t space,
@@ -155,7 +174,10 @@ std::size_t Broadcasts::Protocol::under_way(const std::uint64_t space) const noe
 
 // Whether the message was kept for a space that is not open yet.
 bool Broadcasts::Protocol::keeps(const int from, const DataHead& head, const Bytes message) {
-  if (head.message != DataMessage::copy && head.message != DataMessage::failed) return false;
+  if (head.message != DataMessage::copy && head.message != DataMessage::failed &&
+      head.message != DataMessage::left) {
+    return false;
+  }
   const std::lock_guard guard(mutex_);
   Space& space = spaces_[head.datum.space];
   if (space.state != Space::State::unknown && space.state != Space::State::opening) return false;
@@ -196,6 +218,7 @@ void Broadcasts::Protocol::handle(const int from, const DataHead& head, const By
     case DataMessage::opened: return on_opened(head.datum.space);
     case DataMessage::closed: return on_closed(head.datum.space);
     case DataMessage::given_up: return on_given_up(head.datum.space);
+    case DataMessage::left: return on_left(head.datum.space, text_from(rest));
   }
 }
 

@@ -16,6 +16,7 @@ constexpr std::size_t line_bytes = 64;
 // Why the task cannot run; null: it can.
 [[nodiscard]] const Trouble* trouble_of(const Insertion& self) noexcept {
   if (self.trouble != nullptr) return self.trouble;
+  if (const Trouble* const left = self.space->left(); left != nullptr) return left;
   for (const Use& use : self.all_uses()) {
     if (use.from != nullptr && use.from->trouble != nullptr) return use.from->trouble;
   }

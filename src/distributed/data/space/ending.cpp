@@ -42,6 +42,7 @@ const distributed::Trouble& DataSpace::failed(const distributed::Insertion& inse
   if (failure_.error == nullptr) {
     failure_.error = error;
     failure_.trouble = &trouble;
+    failure_.is_of_body = true;
   }
   return trouble;
 }
@@ -62,27 +63,45 @@ void DataSpace::send_failed(const std::exception_ptr error) {
 
 // ---- waves -----------------------------------------------------------------------------------
 
-WaveSums DataSpace::wave(const WaveSums& mine) {
-  using Ended = Promise<WaveSums>;
+void DataSpace::join_wave(const WaveSums& mine, const WaveEnded ended, void* const context) {
   // identifies these waves among all groups
   constexpr std::uint64_t of_data = std::uint64_t{0xda} << 56;
+  network_.waves.join({of_data | id(), waves_++}, ranks_.world, mine, ended, context);
+}
+
+// A rank that leaves joins the next wave of the others, with a count of 1 and its number, where
+// they begin to end their operations together: these sums are 0 for all others.
+WaveSums DataSpace::wave(const WaveSums& mine) {
+  using Ended = Promise<WaveSums>;
   auto promise = std::make_unique<Ended>("the other ranks, in finish() of a space of data",
                                          std::source_location());
   auto future = promise->future();
-  network_.waves.join({of_data | id(), waves_++}, ranks_.world, mine,
-                      [](void* const context, const WaveSums& sums) noexcept {
-                        const std::unique_ptr<Ended> ended(static_cast<Ended*>(context));
-                        ended->set(sums);
-                      },
-                      promise.get());
+  join_wave(mine,
+            [](void* const context, const WaveSums& sums) noexcept {
+              const std::unique_ptr<Ended> ended(static_cast<Ended*>(context));
+              ended->set(sums);
+            },
+            promise.get());
   (void)promise.release();
   return future.get();
+}
+
+// True if ranks have left, as the sums of the first wave of an end tell.
+bool DataSpace::note_left(const WaveSums& sums) {
+  if (sums[2] == 0) return false;
+  const std::string text = sums[2] == 1
+      ? distributed::Leaving::text(world(static_cast<int>(sums[3])), object_text())
+      : fmt::format("imbrex: exceptions have ended {} on {} ranks, before all ranks reached its "
+                    "end", object_text(), sums[2]);
+  left_elsewhere_ = std::make_exception_ptr(Error(text));
+  return true;
 }
 
 // Different sequences are detected before any wait, since tasks may wait for messages that are
 // never sent.
 bool DataSpace::end_together(const bool closes, std::exception_ptr& error) {
-  const std::exception_ptr different = checks_ ? compare_sequences() : nullptr;
+  const bool was_left = left_elsewhere_ != nullptr;
+  const std::exception_ptr different = checks_ && !was_left ? compare_sequences() : nullptr;
   if (different != nullptr) {
     differs_ = true;
     broadcasts().give_up_space(id(), "ranks have inserted different sequences");
@@ -91,7 +110,15 @@ bool DataSpace::end_together(const bool closes, std::exception_ptr& error) {
   Failed mine;
   if (const std::lock_guard guard(mutex_); true) mine = std::exchange(failure_, {});
   const bool failed = mine.trouble != nullptr;
-  const WaveSums sums = wave({failed ? 1 : 0, closes ? 1 : 0, 0, 0});
+  WaveSums sums{};
+  if (left_elsewhere_ == nullptr) {
+    sums = wave({failed ? 1 : 0, closes ? 1 : 0, 0, 0});
+    (void)note_left(sums);
+  }
+  if (left_elsewhere_ != nullptr) {
+    if (!(closes && was_left)) error = mine.is_of_body ? mine.error : left_elsewhere_;
+    return true;
+  }
   if (differs_) {
     error = different;
   } else if (sums[0] > 0) {
@@ -139,7 +166,7 @@ std::string DataSpace::share_failure(const std::string& mine, const bool failed)
     }
   }
   if (ranks() == 1) return mine;
-  const distributed::DatumName name{id(), UINT64_MAX};
+  const distributed::DatumName name{id(), distributed::text_datum};
   TextUnderWay text{*this, mine};
   pending.begin(distributed::Pending::step);
   if (first == me_) {
@@ -198,7 +225,8 @@ void DataSpace::note(const char* const what, const Datum& datum, const int rank)
 }
 
 std::exception_ptr DataSpace::compare_sequences() {
-  if (wave({trimmed_ ? 1 : 0, 0, 0, 0})[0] > 0) return nullptr;
+  const WaveSums first = wave({trimmed_ ? 1 : 0, 0, 0, 0});
+  if (note_left(first) || first[0] > 0) return nullptr;
   const std::vector<Noted> mine = std::exchange(noted_, {});
   const std::uint64_t count = mine.size();
   // The hash of the first `length` insertions; beyond the end, of all and of their number:
@@ -235,13 +263,50 @@ void DataSpace::finish() {
   if (error != nullptr) std::rethrow_exception(error);
 }
 
+void DataSpace::end() {
+  if (leaving_.is_unwound()) return leave();
+  close();
+  delete this;
+}
+
+// The program's catch block must be reached, so this waits for operations of this rank only: bodies
+// that have begun, and sends of memory that may be the program's. They end, since all ranks give up
+// what they miss. The others learn it where they meet this rank: in their next wave.
+void DataSpace::leave() {
+  if (network_.recorder != nullptr) [[unlikely]] {
+    network_.recorder->abandon();
+    close();
+    delete this;
+    return;
+  }
+  leaving_.begin(object_text());
+  const std::string text = distributed::Leaving::text(world(me_), object_text());
+  left_.store(&keep(text), std::memory_order_release);
+  broadcasts().leave_space(id(), ranks_.world, text.substr(std::string_view("imbrex: ").size()));
+  pending.wait_for_all("tasks of a space of data that an exception has ended");
+  const auto ended = [](void* const context, const WaveSums&) noexcept {
+    auto* const space = static_cast<DataSpace*>(context);
+    space->leaving_.over();
+    (void)space->broadcasts().close_space(space->id());
+    delete space;
+  };
+  try {
+    join_wave({0, 0, 1, me_}, ended, this);
+  } catch (...) {  // messages are closed: MPI_Finalize was called before
+    distributed::leave_untold(std::current_exception());
+  }
+}
+
+std::string DataSpace::object_text() const {
+  return fmt::format("the space of data \"{}\"", options_.name);
+}
+
 void DataSpace::close() {
   // Only the end of the program can report it.
   const auto report = [](const std::exception_ptr& error) {
     if (error != nullptr) distributed::leave_untold(error);
   };
   if (network_.recorder != nullptr) [[unlikely]] {
-    if (std::uncaught_exceptions() > 0) network_.recorder->abandon();
     network_.recorder->close(recorded_);
   }
   for (bool all_close = network_.recorder != nullptr; !all_close;) {

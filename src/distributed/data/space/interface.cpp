@@ -7,10 +7,7 @@
 
 namespace imbrex::detail {
 
-void close_data_space(DataSpace* const space) {
-  space->close();
-  delete space;
-}
+void close_data_space(DataSpace* const space) { space->end(); }
 
 int data_rank(const DataSpace& space) noexcept { return space.rank(); }
 int data_ranks(const DataSpace& space) noexcept { return space.ranks(); }

@@ -25,6 +25,7 @@
 #include "distributed/data/recorder.hpp"
 #include "distributed/data/space/pending.hpp"
 #include "distributed/data/space/sends.hpp"
+#include "distributed/carrier/leaving.hpp"
 #include "distributed/carrier/waves.hpp"
 #include "imbrex/detail/distributed/data_space.hpp"
 
@@ -64,8 +65,9 @@ class DataSpace {
   DataSpace(const distributed::DataNetwork& network, Members ranks, SpaceOptions options);
   DataSpace(const DataSpace&) = delete;
   DataSpace& operator=(const DataSpace&) = delete;
-  // Collective; see close_data_space().
-  void close();
+  // The end; see close_data_space(). Waits for other ranks, and then deletes the space; unless an
+  // exception ends it.
+  void end();
   ~DataSpace();
 
   [[nodiscard]] int rank() const noexcept { return me_; }
@@ -104,6 +106,11 @@ class DataSpace {
   [[nodiscard]] std::uint64_t id() const noexcept { return ranks_.id; }
   [[nodiscard]] int world(const int rank) const noexcept {
     return ranks_.world[static_cast<std::size_t>(rank)];
+  }
+  // Not null: an exception has ended the space on this rank, so tasks that have not begun do not
+  // run.
+  [[nodiscard]] const distributed::Trouble* left() const noexcept {
+    return left_.load(std::memory_order_acquire);
   }
   distributed::Pending pending;
   distributed::CopyBytes copy_bytes;
@@ -167,11 +174,19 @@ class DataSpace {
 
   // ---- ending.cpp
   struct Failed {
-    std::exception_ptr error;     // exception of a body here; null: none
+    std::exception_ptr error;     // exception of a body or send here; null: none
+    bool is_of_body = false;      // so it is no consequence of another rank's failure
     const distributed::Trouble* trouble = nullptr;  // why a task here did not run
     std::uint64_t others = 0;
   };
+  using WaveEnded = void (*)(void* context, const distributed::WaveSums& sums) noexcept;
+  void join_wave(const distributed::WaveSums& mine, WaveEnded ended, void* context);
+  // Sees in the sums whether ranks have left.
   [[nodiscard]] distributed::WaveSums wave(const distributed::WaveSums& mine);
+  [[nodiscard]] bool note_left(const distributed::WaveSums& sums);
+  void close();
+  void leave();
+  [[nodiscard]] std::string object_text() const;
   // True if all ranks close.
   [[nodiscard]] bool end_together(bool closes, std::exception_ptr& error);
   [[nodiscard]] std::exception_ptr take_failure();
@@ -189,6 +204,10 @@ class DataSpace {
   bool checks_ = false;
   bool looks_ahead_ = false;  // the policy learns which tasks lead to sends
   bool trimmed_ = false;      // concerns() has left something out
+  distributed::Leaving leaving_;
+  std::atomic<const distributed::Trouble*> left_{nullptr};  // written once, by leave()
+  // Not null: on another rank an exception has ended the space, so no rank joins waves any more.
+  std::exception_ptr left_elsewhere_;
   bool differs_ = false;      // ranks have inserted different sequences: transfers do not match
   std::deque<Datum> data_;
   std::uint64_t inserted_ = 0;  // names an insertion, for Datum::seen

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Writes the files of control groups for granted_machine.c: folder/VERSION/, with VERSION 1 or 2 and
+# the limits of an inner group and of the group around it.
+function(imbrex_write_groups folder version inner outer)
+  set(group /jobs/one)
+  set(mount "/sys/fs/cgroup")
+  if(version EQUAL 2)
+    file(WRITE ${folder}/proc/self/cgroup "0::${group}\n")
+    file(WRITE ${folder}/proc/self/mountinfo "29 23 0:26 / ${mount} rw - cgroup2 cgroup2 rw\n")
+    file(WRITE ${folder}${mount}${group}/cpu.max "${inner} 100000\n")
+    file(WRITE ${folder}${mount}/jobs/cpu.max "${outer} 100000\n")
+  else()
+    file(WRITE ${folder}/proc/self/cgroup "4:cpu,cpuacct:${group}\n")
+    file(WRITE ${folder}/proc/self/mountinfo
+      "33 31 0:30 / ${mount}/cpu rw - cgroup cgroup rw,cpu,cpuacct\n")
+    foreach(part ${group}:${inner} /jobs:${outer})
+      string(REGEX REPLACE ":.*" "" place ${part})
+      string(REGEX REPLACE ".*:" "" limit ${part})
+      file(WRITE ${folder}${mount}/cpu${place}/cpu.cfs_quota_us "${limit}\n")
+      file(WRITE ${folder}${mount}/cpu${place}/cpu.cfs_period_us "100000\n")
+    endforeach()
+  endif()
+endfunction()
+set(imbrex_groups ${CMAKE_CURRENT_BINARY_DIR}/groups)
+imbrex_write_groups(${imbrex_groups}/two 2 200000 max)
+imbrex_write_groups(${imbrex_groups}/around 2 max 150000)
+imbrex_write_groups(${imbrex_groups}/least 1 30000 400000)
+imbrex_write_groups(${imbrex_groups}/none 1 -1 -1)
