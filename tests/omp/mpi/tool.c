@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A program of OpenMP and MPI for the tests with a tool of MPI: two ranks exchange messages in
-// tasks. Each rank has more receives than threads before its first send, so without imbrex it
-// hangs.
+// tasks.
 #include <mpi.h>
 #include <stdio.h>
 
