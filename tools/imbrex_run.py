@@ -101,8 +101,8 @@ def prepare(options, command):
     preloaded = [omp_library(libraries)]
     is_launcher = LAUNCHERS.match(os.path.basename(command[0])) is not None
     kind = kind_of_launcher(command[0]) if is_launcher else None
-    program, linked = application(command if kind is None else command[1:])
-    warn_without_openmp(options, program, linked)
+    program, linked, before = application(command if kind is None else command[1:])
+    warn_without_openmp(options, program, linked, before)
     if not options.no_mpi:
         interface = choose_interface(command, kind, program, linked)
         if interface is not None:
@@ -113,27 +113,25 @@ def prepare(options, command):
                 raise CommandError("nothing here says which MPI the program uses: name a program "
                                    "that is linked with it behind srun, or give --no-mpi")
             preloaded += chooses
-    variables = chosen_variables(options, preloaded)
+    refuse_separators(preloaded)
+    variables = {"LD_PRELOAD": preload_with(preloaded, os.environ.get("LD_PRELOAD", "")),
+                 **chosen_variables(options)}
+    command = preloaded_by_env(command, preloaded)
     if kind is None:
         return kind, command, variables
     if kind == "slurm":
-        return kind, *by_slurm(command, variables)
+        return kind, *by_slurm(command, variables, preloaded)
     handed_on = {name: value for name, value in os.environ.items()
                  if name.startswith(("IMBREX_", "OMP_", "GOMP_"))}
     handed_on = {**handed_on, **variables, **imbrex_deaths.VARIABLES}
-    command = handed_by(kind, command, handed_on)
+    command = HANDED_BY[kind](command, handed_on, preloaded)
     if kind == "mpich" and imbrex_deaths.lists_all(command[0]):
         command.insert(1, imbrex_deaths.LIST_ALL)
     return kind, command, {}
 
 
-def chosen_variables(options, preloaded):
-    apart = next((path for path in preloaded if re.search("[ :]", path)), None)
-    if apart:
-        raise CommandError(f"LD_PRELOAD cannot name {apart}: the dynamic linker takes a space or a "
-                           "colon for the end of a path. Install imbrex in another folder")
-    before = os.environ.get("LD_PRELOAD")
-    variables = {"LD_PRELOAD": ":".join([*preloaded, *([before] if before else [])])}
+def chosen_variables(options):
+    variables = {}
     if options.policy:
         variables["IMBREX_POLICY"] = options.policy
     if options.threads:
@@ -143,6 +141,78 @@ def chosen_variables(options, preloaded):
     if options.summary:
         variables["IMBREX_SUMMARY"] = "1"
     return variables
+
+
+# ---- LD_PRELOAD --------------------------------------------------------------------------------
+
+def refuse_separators(preloaded):
+    apart = next((path for path in preloaded if re.search("[ :]", path)), None)
+    if apart:
+        raise CommandError(f"LD_PRELOAD cannot name {apart}: the dynamic linker takes a space or a "
+                           "colon for the end of a path. Install imbrex in another folder")
+
+
+def preload_with(preloaded, others):
+    """Returns LD_PRELOAD with the libraries of imbrex in front of `others`, a value of LD_PRELOAD.
+    A library of imbrex that `others` names keeps its place: so a tool comes in front of it."""
+    theirs = [path for path in re.split("[ :]+", others) if path]
+    named = {part_of(path) for path in theirs}
+    return ":".join([*(path for path in preloaded if part_of(path) not in named), *theirs])
+
+
+def part_of(path):
+    """Returns one value for all libraries that intercept MPI for imbrex; else the file."""
+    intercepts = re.match(r"libimbrex_(mpi|preload)[_.]", os.path.basename(path))
+    return "mpi" if intercepts else os.path.realpath(path)
+
+
+def preloaded_by_env(command, preloaded):
+    """Returns the command with LD_PRELOAD=... behind each `env` merged."""
+    merged, behind_env = [], False
+    for word in command:
+        if os.path.basename(word) == "env":
+            behind_env = True
+        elif behind_env and word.startswith("LD_PRELOAD="):
+            word = f"LD_PRELOAD={preload_with(preloaded, word.partition('=')[2])}"
+        elif not word.startswith("-") and "=" not in word:
+            behind_env = False
+        merged.append(word)
+    return merged
+
+
+def has_file(option):
+    """Returns whether the value of an option is a file, which may be executable on some disks."""
+    return re.fullmatch("--?(f|(default-)?hostfile|machinefile|rankfile|rf|tune)", option)
+
+
+def options_of(words, taken):
+    """Splits the words behind a launcher in front of the program. Yields each option or other word
+    as a list with its values; the last list has the program and all behind it. `taken` tells how
+    many values an option has that may look like a program; those of others do not."""
+    at = 0
+    while at < len(words) and (words[at].startswith("-") or which(words[at]) is None):
+        size = 1 + taken(words, at)
+        yield words[at:at + size]
+        at += size
+    yield words[at:]
+
+
+def programs_of(words):
+    """Splits the words of a launcher at each ":", which is in front of another program."""
+    programs = [[]]
+    for word in words:
+        if word == ":":
+            programs.append([])
+        else:
+            programs[-1].append(word)
+    return programs
+
+
+def joined(programs):
+    words = list(programs[0])
+    for program in programs[1:]:
+        words += [":", *program]
+    return words
 
 
 # ---- libraries ---------------------------------------------------------------------------------
@@ -232,13 +302,15 @@ def kind_of_launcher(launcher):
 
 
 def libraries_of(program):
-    """Names of all shared libraries that a program is linked with, as its dynamic linker lists
-    them; None if it is no program of this machine, but for example a script."""
+    """All shared libraries that a program is linked with, as its dynamic linker lists them: their
+    paths by name, None for one that is not there. None if it is no program of this machine, but for
+    example a script."""
     loader = interpreter_of(program)
     if loader is None:
         return None
     said = subprocess.run([loader, "--list", program], capture_output=True, text=True, check=False)
-    return [line.split()[0] for line in said.stdout.splitlines() if line.strip()]
+    return {name: path for name, path in re.findall(
+        r"^\s*(\S+)(?: => (/\S+))?", said.stdout, re.MULTILINE)}
 
 
 def interpreter_of(program):
@@ -273,18 +345,21 @@ def has_gomp(linked):
     return any(os.path.basename(name) == "libgomp.so.1" for name in linked)
 
 
-def warn_without_openmp(options, program, linked):
-    """OpenMP of another compiler, or none, where the user has asked for threads."""
+def warn_without_openmp(options, program, linked, before):
+    """OpenMP of another compiler, or none, where the user has asked for threads. `before`: the
+    commands in front of the program, one of which may run it, or take it for an argument."""
     if linked is None or has_gomp(linked):
         return
     other = next((name for name in linked if re.match(r"lib(omp|iomp5)\.so", name)), None)
     threads = options.threads or os.environ.get("OMP_NUM_THREADS", "1")
     if other is not None:
         what = f"{other}, which imbrex does not replace: only GCC's -fopenmp makes tasks of imbrex"
+    elif interface_of(linked) is None and any(map(may_load, [*before, program])):
+        return
     elif str(threads) != "1":
         what = (f"no libgomp.so.1, so {threads} threads of OpenMP are for nothing: compile and "
                 "link it by GCC with -fopenmp")
-    elif interface_of(linked) is None and not may_load(program):
+    elif interface_of(linked) is None:
         what = ("neither libgomp.so.1 (GCC's -fopenmp) nor an MPI: nothing of it runs on imbrex")
     else:
         return
@@ -292,26 +367,41 @@ def warn_without_openmp(options, program, linked):
 
 
 def may_load(program):
-    """Returns whether a program may load libraries that it is not linked with, as Python does."""
-    with open(program, "rb") as file:
+    """Returns whether a program may load libraries that it is not linked with, as Python and other
+    scripts do, itself or by a library such as libpython."""
+    linked = libraries_of(program)
+    if linked is None:
+        return True
+    return any(calls_dlopen(path) for path in [program, *linked.values()] if path)
+
+
+def calls_dlopen(path):
+    if re.match(r"(lib(c|dl|m|pthread|rt)|ld-[^/]*)\.so", os.path.basename(path)):
+        return False  # of the C library, which defines dlopen
+    with open(path, "rb") as file:
         return b"dlopen" in file.read()
 
 
 def application(words):
-    """Returns the program that runs in the end, behind commands such as `env` or `taskset`, and its
-    libraries. The program is the first word that names one, or a path behind it if only that path
-    has OpenMP or MPI or is the last. (None, None): there is no program, or only scripts."""
-    found = None, None
+    """Returns the program that runs in the end, behind commands such as `env` or `taskset`, its
+    libraries, and the commands before it. The program is the first word that names one, or a path
+    behind it if only that path has OpenMP or MPI or is the last. (None, None, commands): there is
+    no program, or only scripts."""
+    found, commands = (None, None), []
     for word in words:
         if word.startswith("-") or (found[0] and "/" not in word):
             continue
         program = which(word)
-        linked = libraries_of(program) if program else None
+        if program is None:
+            continue
+        commands.append(program)
+        linked = libraries_of(program)
         if linked:
             found = program, linked
             if has_gomp(linked) or interface_of(linked) is not None:
                 break
-    return found
+    before = commands[:commands.index(found[0])] if found[0] else commands
+    return *found, before
 
 
 def choose_interface(command, kind, program, linked):
@@ -324,24 +414,81 @@ def choose_interface(command, kind, program, linked):
     return wanted or (kind if kind != "slurm" else None)
 
 
-def handed_by(kind, command, variables):
-    """The launcher's command with options that give the ranks these variables."""
-    if kind == "mpich":
-        given = [word for name, value in variables.items() for word in ("-genv", name, value)]
-        return [command[0], *given, *command[1:]]
-    given = [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
-    handed = [command[0], *given]
-    for word in command[1:]:
-        handed.append(word)
-        if word == ":":  # another program: Open MPI's -x is for one of them
-            handed += given
-    return handed
+def handed_by_open_mpi(command, variables, preloaded):
+    """Returns the launcher's command with options that give the ranks these variables. The option
+    -x is for one program, and its last value of a variable counts."""
+    def taken(words, at):
+        return 1 if re.fullmatch("--?x", words[at]) or has_file(words[at]) else 0
+
+    programs = []
+    for words in programs_of(command[1:]):
+        mine, kept = dict(variables), []
+        *options, program = options_of(words, taken)
+        for option in options:
+            name, equals, value = option[-1].partition("=")
+            if len(option) == 1 or name != "LD_PRELOAD":
+                kept += option
+            elif equals:
+                mine[name] = preload_with(preloaded, value)
+        given = [word for name, value in mine.items() for word in ("-x", f"{name}={value}")]
+        programs.append([*given, *kept, *program])
+    return [command[0], *joined(programs)]
 
 
-def by_slurm(command, variables):
+def handed_by_hydra(command, variables, preloaded):
+    """As for Open MPI: -genv is for all programs, and -env for one goes before it."""
+    def taken(words, at):
+        if not re.fullmatch("--?g?env", words[at]):
+            return 1 if has_file(words[at]) else 0
+        return 1 if at + 1 < len(words) and "=" in words[at + 1] else 2
+
+    programs, general = [], dict(variables)
+    for words in programs_of(command[1:]):
+        kept = []
+        *options, program = options_of(words, taken)
+        for option in options:
+            name, value = option[1:] if len(option) == 3 else option[-1].partition("=")[::2]
+            if len(option) == 1 or name != "LD_PRELOAD":
+                kept += option
+            elif option[0].endswith("genv"):
+                general[name] = preload_with(preloaded, value)
+            else:
+                kept += [option[0], name, preload_with(preloaded, value)]
+        programs.append([*kept, *program])
+    given = [word for name, value in general.items() for word in ("-genv", name, value)]
+    return [command[0], *given, *joined(programs)]
+
+
+HANDED_BY = {"openmpi": handed_by_open_mpi, "mpich": handed_by_hydra}
+
+
+def by_slurm(command, variables, preloaded):
     """srun hands on its environment; what it must not preload itself it is told."""
     others = dict(variables)
-    preloaded = others.pop("LD_PRELOAD")
-    if "," in preloaded:
-        raise CommandError(f"srun --export cannot hand on LD_PRELOAD={preloaded}: it has a comma")
-    return [command[0], f"--export=ALL,LD_PRELOAD={preloaded}", *command[1:]], others
+    in_shell = others.pop("LD_PRELOAD")
+    programs = []
+    for number, words in enumerate(programs_of(command[1:])):
+        *options, program = options_of(words, lambda words, at: words[at] == "--export")
+        exports = [option[-1].removeprefix("--export=") for option in options
+                   if option[0].split("=")[0] == "--export"]
+        kept = [word for option in options if option[0].split("=")[0] != "--export"
+                for word in option]
+        if exports or number == 0:
+            export = exported(exports[-1] if exports else "ALL", in_shell, others, preloaded)
+            kept.insert(0, f"--export={export}")
+        programs.append([*kept, *program])
+    return [command[0], *joined(programs)], others
+
+
+def exported(names, in_shell, others, preloaded):
+    """Returns the value of srun's --export with the variables of imbrex in it. A list without ALL
+    is the whole environment of the program."""
+    words = [word for word in names.split(",") if word and word not in ("NONE", "NIL")]
+    named = [word.partition("=")[2] for word in words if word.startswith("LD_PRELOAD=")]
+    value = preload_with(preloaded, named[-1]) if named else in_shell
+    if "," in value:
+        raise CommandError(f"srun --export cannot hand on LD_PRELOAD={value}: it has a comma")
+    words = [word for word in words if word.partition("=")[0] != "LD_PRELOAD"]
+    if "ALL" not in words:
+        words += [name for name in others if name not in (word.split("=")[0] for word in words)]
+    return ",".join([*words, f"LD_PRELOAD={value}"])

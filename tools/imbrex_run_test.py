@@ -97,6 +97,72 @@ class RunTest(unittest.TestCase):
                                     "2", "program"),
                          [f"mpirun {given} -n 1 program : {given} -n 2 program"])
 
+    def given(self, value, *arguments, **variables):
+        """The ranks of the command get this value of LD_PRELOAD, and it is all that they get."""
+        words = " ".join(self.lines("--", *arguments, **variables)[0].split()[1:])
+        found = re.findall(r"LD_PRELOAD[= ](\S+)", words)
+        self.assertEqual(found, value if isinstance(value, list) else [value], words)
+
+    def test_a_tool_that_a_launcher_is_told_of_stays_behind(self):
+        """-x and -genv of the user would replace those of this command."""
+        ours = f"{self.omp}:{self.mpi}"
+        self.given(f"{ours}:/t.so", "mpirun", "-x", "LD_PRELOAD=/t.so", "-n", "2", "program")
+        self.given(f"{ours}:/t.so:/u.so", "mpirun", "-n", "2", "--x", "LD_PRELOAD=/t.so /u.so",
+                   "program")
+        self.given(ours, "mpirun", "-x", "LD_PRELOAD", "program")
+        self.given([f"{ours}:/t.so", ours, f"{ours}:/u.so"], "mpirun", "-x", "LD_PRELOAD=/t.so",
+                   "program", ":", "-n", "1", "program", ":", "-x", "LD_PRELOAD=/u.so", "program")
+        self.given([ours, "/t.so"], "mpirun", "program", "-x", "LD_PRELOAD=/t.so")  # its argument
+        hosts = self.root / "hosts"
+        self.script("hosts", "one slots=2")
+        self.given(f"{ours}:/t.so", "mpirun", "--hostfile", str(hosts), "-x", "LD_PRELOAD=/t.so",
+                   "program")
+        other = self.root / "tool.so"
+        other.write_bytes(self.omp.read_bytes())
+        self.given(f"{ours}:{other}", "mpirun", "-x", "LD_PRELOAD", "program",
+                   LD_PRELOAD=str(other))
+        self.mpi.rename(self.libraries / "libimbrex_mpi_mpich.so")
+        ours = f"{self.omp}:{self.libraries}/libimbrex_mpi_mpich.so"
+        self.script("t.so", "")  # a library is executable, too
+        tool = str(self.root / "t.so")
+        for words in (["-genv", "LD_PRELOAD", tool], ["-genv", f"LD_PRELOAD={tool}"]):
+            self.given(f"{ours}:{tool}", "mpiexec.hydra", *words, "-n", "1", "program")
+        self.given([ours, f"{ours}:{tool}"], "mpiexec.hydra", "env", f"LD_PRELOAD={tool}",
+                   "program")
+        self.given([ours, f"{ours}:{tool}", f"{ours}:/u.so"], "mpiexec.hydra", "-n", "1", "-env",
+                   "LD_PRELOAD", tool, "program", ":", "-env", "LD_PRELOAD=/u.so", "program")
+
+    def test_a_tool_comes_in_front_of_a_library_of_imbrex_that_is_named(self):
+        for name in ("libimbrex_mpi.so", "libimbrex_mpi_openmpi.so.0", "libimbrex_preload.so"):
+            self.given(f"{self.omp}:/t.so:/lib/{name}", "mpirun", "-x",
+                       f"LD_PRELOAD=/t.so:/lib/{name}", "program")
+        self.given(f"{self.mpi}:/t.so:{self.omp}", "mpirun", "-x",
+                   f"LD_PRELOAD=/t.so:{self.omp}", "program")
+
+    def test_a_tool_of_env_stays_behind(self):
+        ours = f"{self.omp}:{self.mpi}"
+        self.given([ours, f"{ours}:/t.so"], "mpirun", "-n", "2", "env", "-i", "A=1",
+                   "LD_PRELOAD=/t.so", "program")
+        self.assertIn(f"LD_PRELOAD={self.omp}:{self.omp.with_name('u.so')}",
+                      self.lines("--no-mpi", "env", f"LD_PRELOAD={self.omp.with_name('u.so')}",
+                                 "program"))
+
+    def test_srun_gets_one_export(self):
+        """The last --export counts, so that of the user would replace that of this command."""
+        ours = str(self.omp)
+        for words, export in (
+                (["--export=ALL,LD_PRELOAD=/t.so"], f"ALL,LD_PRELOAD={ours}:/t.so"),
+                (["-n", "2", "--export", "ALL,A=1"], f"ALL,A=1,LD_PRELOAD={ours}"),
+                (["--export=NONE"], f"OMP_NUM_THREADS,LD_PRELOAD={ours}"),
+                (["--export=A,OMP_NUM_THREADS=7,LD_PRELOAD=/t.so"],
+                 f"A,OMP_NUM_THREADS=7,LD_PRELOAD={ours}:/t.so")):
+            first = self.lines("--no-mpi", "--threads", "2", "srun", *words, "program")[0]
+            self.assertEqual(re.findall(r"--export[= ](\S+)", first), [export], first)
+        self.assertIn(f"srun --export=ALL,LD_PRELOAD={ours} program : "
+                      f"--export=ALL,LD_PRELOAD={ours}:/t.so program",
+                      self.lines("--no-mpi", "srun", "program", ":",
+                                 "--export=ALL,LD_PRELOAD=/t.so", "program")[0])
+
     def test_options_of_the_environment_are_handed_on(self):
         first, *rest = self.lines("mpirun", "program", IMBREX_STALL_S="5", OMP_PLACES="cores")
         self.assertIn("-x IMBREX_STALL_S=5", first)
@@ -182,6 +248,32 @@ class RunTest(unittest.TestCase):
         for program in ("gcc", "mpi", "program"):
             self.assertEqual(self.run_it(program).stderr, "", program)
         self.assertEqual(self.run_it("--threads", "4", "gcc").stderr, "")
+
+    def test_a_program_that_may_load_libraries_is_not_warned_of(self):
+        """Python loads the MPI itself, or in its own library; a script may start any program."""
+        self.linked_with("plain", "libplain.so")
+        python = self.root / "python3"
+        loads = b"#include <dlfcn.h>\nint load(void) { return dlopen(0, 1) != 0; }"
+        subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libpython3.so.1", "-o",
+                        self.root / "libpython3.so.1", "-x", "c", "-"], input=loads, check=True)
+        subprocess.run(["cc", "-o", python, "-x", "c", "-", "-x", "none",
+                        self.root / "libpython3.so.1", f"-Wl,-rpath,{self.root}"],
+                       input=b"int load(void); int main(void) { return load() == 0; }", check=True)
+        self.assertNotIn(b"dlopen", python.read_bytes())
+        (self.root / "venv").mkdir()
+        link = self.root / "venv" / "python"
+        link.symlink_to(python)
+        script = self.root / "script.py"
+        script.write_text(f"#!{python}\nimport imbrex\n", encoding="ascii")
+        script.chmod(0o755)
+        for words in ([python, script], [link, "-m", "package"], [script], [script, "plain"],
+                      [python, script, self.root / "plain"], ["env", "A=1", python, "-c", "1"],
+                      [sys.executable, "-c", "pass"], ["program", self.root / "plain"]):
+            for before in ([], ["mpirun", "-n", "2"]):
+                for threads in ([], ["--threads", "2"]):
+                    said = self.run_it(*threads, "--", *before, *words)
+                    self.assertEqual(said.stderr, "", words)
+        self.assertIn("neither", self.run_it("mpirun", "-n", "2", "env", "plain").stderr)
 
     def test_a_reader_of_the_output_may_leave(self):
         """`head` is there for one line; and a program that was started dies of SIGPIPE as ever."""

@@ -6,7 +6,7 @@ be; ``imbrex.aio`` has the calls.
 """
 from typing import TYPE_CHECKING, Any
 
-from imbrex import _library
+from imbrex import _end, _library
 
 if TYPE_CHECKING:
     from imbrex.executor import BrokenRank as BrokenRank, Executor as Executor
@@ -33,3 +33,4 @@ def __getattr__(name: str) -> Any:
 
 
 _library.load()
+_end.install()

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cases of imbrex.Executor on three ranks."""
+"""Cases of imbrex.Executor on three ranks; `executor_cases.py order`: those of the order of calls,
+on two ranks or more."""
+import collections
 import concurrent.futures
+import sys
+import threading
 import time
 
 import imbrex
 from mpi4py import MPI
 
 world = MPI.COMM_WORLD
+seen = []
 
 
 def square(x):
@@ -23,8 +28,27 @@ def where(_):
     return world.Get_rank()
 
 
-def leave(_=None):
-    raise SystemExit
+def leave(code=None):
+    sys.exit(code)
+
+
+def note(number):
+    """Returns how often this rank was called, and with which number."""
+    seen.append(number)
+    return world.Get_rank(), len(seen), number
+
+
+class Unreadable:
+    """Unpickles on the root only."""
+
+    def __reduce__(self):
+        return unpickle, ()
+
+
+def unpickle():
+    if world.Get_rank() != 0:
+        raise ValueError("unreadable here")
+    return 0
 
 
 def unpicklable():
@@ -70,6 +94,9 @@ def an_exception_comes_with_the_remote_traceback(executor):
     fails(TypeError, executor.submit(unpicklable).result, "does not pickle")
     fails(Exception, executor.submit(lambda: 0).result, "pickle")
     assert executor.submit(square, 4).result() == 16
+    error = fails(ValueError, executor.submit(print, Unreadable()).result, "unreadable here")
+    assert "in unpickle" in str(error.__cause__), error.__cause__
+    assert executor.submit(square, 5).result() == 25
 
 
 def a_time_limit_ends_a_map_and_a_pending_call_can_be_cancelled(executor):
@@ -88,10 +115,68 @@ def a_rank_that_leaves_is_named_and_the_others_go_on(executor):
     assert f"rank {error.rank} " in str(error) and "leave" in str(error), error
     left = {1, 2} - {error.rank}
     assert set(executor.map(where, range(4))) == left
-    calls = [executor.submit(leave), executor.submit(square, 1), executor.submit(square, 2)]
+    calls = [executor.submit(leave, 3), executor.submit(square, 1), executor.submit(square, 2)]
     assert {fails(imbrex.BrokenRank, calls[0].result, "has left").rank} == left
     fails(imbrex.BrokenRank, calls[1].result, "no rank")
     fails(imbrex.BrokenRank, calls[2].result, "no rank")
+
+
+def in_order(calls):
+    """Checks that each rank was called with rising numbers."""
+    ranks = collections.defaultdict(list)
+    for rank, time_of_call, number in calls:
+        ranks[rank].append((time_of_call, number))
+    for rank, of_rank in ranks.items():
+        numbers = [number for _, number in sorted(of_rank)]
+        assert numbers == sorted(numbers), (rank, numbers)
+
+
+def calls_begin_in_the_order_of_submission(executor):
+    """Many calls wait while the ranks become idle one after the other."""
+    in_order([it.result() for it in [executor.submit(note, i) for i in range(1000)]])
+    for chunksize in (1, 7):
+        in_order(executor.map(note, range(500), chunksize=chunksize))
+    slow = [executor.submit(wait_for, 0.002) for _ in range(world.Get_size())]
+    in_order([it.result() for it in [executor.submit(note, i) for i in range(200)]])
+    assert all(it.done() for it in slow)
+
+
+def a_call_of_another_thread_goes_behind_those_that_wait(executor):
+    calls = [executor.submit(wait_for, 0.05) for _ in range(world.Get_size())]
+    calls += [executor.submit(note, i) for i in range(20)]
+    thread = threading.Thread(target=lambda: calls.append(executor.submit(note, 20)))
+    thread.start()
+    thread.join()
+    executor.submit(note, 21).add_done_callback(calls.append)
+    in_order([it.result() for it in calls[world.Get_size():]])
+
+
+def a_call_before_the_end_of_a_rank_is_not_its_victim(executor):
+    calls = [executor.submit(note, i) for i in range(50)]
+    last = [executor.submit(leave) for _ in range(world.Get_size() - 1)]
+    behind = executor.submit(note, 50)
+    in_order([it.result() for it in calls])
+    for it in last:
+        fails(imbrex.BrokenRank, it.result, "SystemExit")
+    fails(imbrex.BrokenRank, behind.result, "no rank")
+
+
+def order():
+    with imbrex.Executor(world) as executor:
+        if executor is not None:
+            calls_begin_in_the_order_of_submission(executor)
+            a_call_of_another_thread_goes_behind_those_that_wait(executor)
+    with imbrex.Executor(world) as executor:
+        if executor is not None:
+            calls = [executor.submit(wait_for, 0.05) for _ in range(50)]
+            executor.shutdown(wait=False, cancel_futures=True)
+            assert all(it.cancelled() or it.result() == 0.05 for it in calls)
+            assert sum(it.cancelled() for it in calls) > 20
+            fails(RuntimeError, lambda: executor.submit(square, 1), "shut down")
+    with imbrex.Executor(world) as executor:
+        if executor is not None:
+            a_call_before_the_end_of_a_rank_is_not_its_victim(executor)
+            print("all cases passed", flush=True)
 
 
 def main():
@@ -111,4 +196,4 @@ def main():
             print("all cases passed", flush=True)
 
 
-main()
+order() if sys.argv[1:] == ["order"] else main()

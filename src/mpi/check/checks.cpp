@@ -38,9 +38,10 @@ struct Part {
 
 // An operation in flight, or a persistent one that may be started.
 struct Use {
-  Use(const Call& call, const detail::TaskLabel& task, const Buffers& buffers)
+  Use(const Call& call, const detail::TaskLabel& its_task, const Buffers& buffers)
       : comm(call.comm),
-        wait(report::wait_of(call, task)),
+        wait(report::wait_of(call)),
+        task(its_task),
         ordered(call.kind == Kind::collective) {
     if (call.peer == MPI_PROC_NULL) return;
     for (const Buffer& buffer : buffers) {
@@ -51,9 +52,15 @@ struct Use {
   }
 
   MPI_Comm comm;
-  [[nodiscard]] std::string text() const { return report::describe(wait); }
+  // The name of a task of OpenMP is in the debug information, which only a finding reads.
+  [[nodiscard]] std::string text() const {
+    report::Wait named = wait;
+    named.task = detail::describe(task);
+    return report::describe(named);
+  }
 
   report::Wait wait;  // read at once: the communicator may be freed before the operation ends
+  detail::TaskLabel task;
   bool ordered;       // a collective
   bool active = false;
   bool persistent = false;
@@ -123,13 +130,13 @@ void Table::add(MPI_Request request, std::unique_ptr<Use> use) {
 }
 
 void Table::start(MPI_Request request) {
-  std::string task = detail::describe_current_task();
+  const detail::TaskLabel task = detail::current_task();
   const std::lock_guard guard(lock_);
   const auto place = by_request_.find(request);
   if (place == by_request_.end() || !place->second->persistent) return;
   Use& use = *place->second;
   if (use.active) leave(use);
-  use.wait.task = std::move(task);
+  use.task = task;
   use.active = true;
   enter(use);
 }

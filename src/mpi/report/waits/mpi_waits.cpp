@@ -27,7 +27,13 @@ std::string name_of(MPI_Comm comm) {
 }
 
 Wait wait_of(const Call& call, const detail::TaskLabel& task) {
-  Wait wait{.call = call.name, .task = detail::describe(task)};
+  Wait wait = wait_of(call);
+  wait.task = detail::describe(task);
+  return wait;
+}
+
+Wait wait_of(const Call& call) {
+  Wait wait{.call = call.name, .task = {}};
   if (call.waits_here) wait.call += " (not sent yet: in imbrex's queue, see IMBREX_SENDS)";
   if (call.comm != MPI_COMM_NULL) wait.comm = name_of(call.comm);
   if (call.peer != Call::none) wait.peer = call.peer == MPI_ANY_SOURCE ? any : call.peer;

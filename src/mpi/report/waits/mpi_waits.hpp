@@ -10,8 +10,10 @@
 
 namespace imbrex::mpi::report {
 
-// REQUIRES: handles that are not freed.
+// REQUIRES: handles that are not freed. Without a task the wait has no text of it: that text may
+// cost a second (trace/symbols.hpp), so only a report asks for it.
 [[nodiscard]] Wait wait_of(const Call& call, const detail::TaskLabel& task);
+[[nodiscard]] Wait wait_of(const Call& call);
 
 [[nodiscard]] std::string name_of(MPI_Comm comm);
 
