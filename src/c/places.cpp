@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "c/places.hpp"
 
+#include <pthread.h>
+
 #include <bit>
 #include <map>
 #include <mutex>
@@ -20,11 +22,16 @@ struct Location {
 };
 static_assert(sizeof(std::source_location) == sizeof(const Location*));
 
+// Guards the places; this layer does not see base/guarded.hpp. fork() holds the lock, so that the
+// child finds it free, and the places whole.
+std::mutex lock;
+[[maybe_unused]] const int held_by_fork =
+    pthread_atfork([] { lock.lock(); }, [] { lock.unlock(); }, [] { lock.unlock(); });
+
 }  // namespace
 
 std::source_location place(const char* const file, const int line) {
   if (file == nullptr) return {};
-  static std::mutex lock;  // guards `places`; this layer does not see base/guarded.hpp
   static auto& places = *new std::map<std::pair<const char*, int>, Location>;  // never destroyed
   const std::lock_guard guard(lock);
   const auto [found, inserted] = places.try_emplace(

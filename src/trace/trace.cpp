@@ -19,6 +19,7 @@
 
 #include "base/check.hpp"
 #include "base/guarded.hpp"
+#include "base/lasting_lock.hpp"
 #include "base/options.hpp"
 #include "base/spin_lock.hpp"
 #include "base/text/json_text.hpp"
@@ -33,7 +34,7 @@ namespace {
 using base::text::json_text;
 
 struct Names {
-  base::SpinLock lock;
+  base::LastingLock<base::SpinLock> lock;
   std::map<std::pair<const char*, std::uint32_t>, std::uint64_t> index IMBREX_GUARDED_BY(lock);
   std::vector<std::pair<std::string, std::string>> texts IMBREX_GUARDED_BY(lock);
   std::vector<std::pair<std::uint64_t, const void*>> codes IMBREX_GUARDED_BY(lock);  // to look up

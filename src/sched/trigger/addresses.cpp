@@ -9,6 +9,7 @@
 
 #include "base/check.hpp"
 #include "base/guarded.hpp"
+#include "base/lasting_lock.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/waist.hpp"
 
@@ -20,7 +21,7 @@ constexpr int number_bits = 36;
 constexpr std::size_t texts_max = 1 << 16;
 
 struct Texts {
-  base::SpinLock lock;
+  base::LastingLock<base::SpinLock> lock;
   std::unordered_map<std::string, std::uintptr_t> numbers IMBREX_GUARDED_BY(lock);
   std::vector<const std::string*> by_number IMBREX_GUARDED_BY(lock);  // keys of the map
 };
