@@ -8,6 +8,8 @@
 #include <mutex>
 #include <utility>
 
+#include "imbrex/detail/observation.hpp"
+
 namespace imbrex::c {
 
 namespace {
@@ -41,3 +43,30 @@ std::source_location place(const char* const file, const int line) {
 }
 
 }  // namespace imbrex::c
+
+namespace imbrex::detail {
+
+const char code_mark[] = "";
+
+namespace {
+
+struct OfCode : c::Location {
+  const void* code;
+};
+
+}  // namespace
+
+std::source_location place_of_code(const void* const code) {
+  static auto& places = *new std::map<const void*, OfCode>;  // never destroyed
+  const std::lock_guard guard(c::lock);
+  const auto [found, inserted] = places.try_emplace(code, OfCode{{"", code_mark, 0, 0}, code});
+  const c::Location* const place = &found->second;
+  return std::bit_cast<std::source_location>(place);
+}
+
+const void* code_at(const std::source_location& where) noexcept {
+  if (where.line() != 0 || where.function_name() != code_mark) return nullptr;
+  return static_cast<const OfCode*>(std::bit_cast<const c::Location*>(where))->code;
+}
+
+}  // namespace imbrex::detail

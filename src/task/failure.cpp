@@ -26,7 +26,7 @@
 
 #include "base/check.hpp"
 #include "base/guarded.hpp"
-#include "base/lasting_lock.hpp"
+#include "base/spin_lock.hpp"
 #include "imbrex/error.hpp"
 #include "task/descriptor.hpp"
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "base/lasting_lock.hpp"
+#include "base/spin_lock.hpp"
 
 namespace imbrex::task {
 

@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "base/guarded.hpp"
-#include "base/lasting_lock.hpp"
+#include "base/spin_lock.hpp"
 
 namespace imbrex::trace {
 

@@ -18,7 +18,7 @@
 
 #include "base/arch.hpp"
 #include "base/guarded.hpp"
-#include "base/lasting_lock.hpp"
+#include "base/spin_lock.hpp"
 
 namespace imbrex::base {
 

@@ -15,9 +15,9 @@ std::atomic<bool> in_child{false};  // written while the process has one thread
 void tell_of_child() noexcept {
   static std::atomic<bool> printed{false};  // any thread
   if (printed.exchange(true, std::memory_order_relaxed)) return;
-  say("MPI is called in a child of fork(), which is no rank: imbrex leaves the call to MPI, where it "
-      "may fail, wait for ever, or take messages of the parent. Call MPI in the parent, or start "
-      "ranks by mpirun or MPI_Comm_spawn.");
+  say("MPI is called in a child of fork(), which is no rank: imbrex leaves the call to MPI, where "
+      "it may fail, wait for ever, or take messages of the parent. Call MPI in the parent, or "
+      "start ranks by mpirun or MPI_Comm_spawn.");
 }
 
 }  // namespace

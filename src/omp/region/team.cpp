@@ -237,9 +237,9 @@ void meet(Team& team, Meeting& meeting) {
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_to_end() noexcept {
-  std::fputs("\nlibgomp: A parallel region ends in a child of fork() that was made in it: the other "
-             "threads of the region exist in the parent only. End the child in the region, by "
-             "exit(), _exit() or exec().\n",
+  std::fputs("\nlibgomp: A parallel region ends in a child of fork() that was made in it: the "
+             "other threads of the region exist in the parent only. End the child in the region, "
+             "by exit(), _exit() or exec().\n",
              stderr);
   ::_exit(EXIT_FAILURE);
 }

@@ -34,8 +34,8 @@ namespace {
 constexpr int ends[] = {SIGABRT, SIGBUS,  SIGFPE,  SIGHUP,  SIGILL,
                         SIGINT,  SIGQUIT, SIGSEGV, SIGTERM, SIGXCPU};
 
-// Written once in a process, before the first handler is installed; never closed or removed, since a
-// signal may come at any time.
+// Written once in a process, before the first handler is installed; never closed or removed, since
+// a signal may come at any time.
 struct Keeper {
   int descriptor = -1;                      // the thread reads it
   pid_t process = 0;                        // 0: it has no thread

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The data that outlives a runtime, and the parts of a runtime's life: start.cpp, threads.cpp,
-// end.cpp, fork.cpp. Only for the files of this folder; other code calls runtime() and current_worker().
+// end.cpp, life.cpp. Only for the files of this folder; other code calls runtime() and
+// current_worker().
 #pragma once
 
 #include <pthread.h>
@@ -28,7 +29,7 @@ enum class Ended : std::uint8_t {
   for_all
 };
 
-// A child of fork(), until it has forked itself: fork.cpp.
+// A child of fork(), until it has forked itself: life.cpp.
 struct Forked {
   bool is_child = false;
   fiber::Stack stack;              // the forking code runs on it; null: the thread's own
@@ -46,7 +47,7 @@ struct Life {
   void (*before_end)(int status) = nullptr;  // detail::before_end()
   bool hooked = false;           // on_exit is registered
   std::atomic<pid_t> process{0}; // the process that started it; 0: none, or only a parent has
-  RuntimeOptions config;         // of the running runtime, or of the parent's: see fork.cpp
+  RuntimeOptions config;         // of the running runtime, or of the parent's: see life.cpp
   Forked forked;
   detail::Place place;
   int rank = 0;
@@ -99,7 +100,7 @@ void save_trace(const std::string& cut) noexcept;
 
 // ---- threads of the program's own ------------------------------------------------------------
 
-// The stack of the calling thread's code becomes `fiber`: its own stack, or the one that it forked on.
+// Fills in `fiber` for the calling thread's code, on its own stack or on the one that it forked on.
 void adopt_stack(fiber::Fiber& fiber) noexcept;
 // The calling thread's code becomes a task on that stack.
 void adopt_thread(Worker& worker, const char* name);

@@ -9,7 +9,6 @@
 
 #include "base/check.hpp"
 #include "base/guarded.hpp"
-#include "base/lasting_lock.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/waist.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/lasting_lock.hpp"
+#include "base/spin_lock.hpp"
 
 #include <atomic>
 

@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "base/check.hpp"
-#include "base/lasting_lock.hpp"
+#include "base/spin_lock.hpp"
 #include "base/threads/threads.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
@@ -90,8 +90,8 @@ void after_fork_in_parent() noexcept IMBREX_LOCKS_NOT_SEEN {
 // complete tasks have their results; the other tasks do not run here.
 void end_tasks_of_parent(RuntimeState& parents) noexcept {
   static constexpr const char* text =
-      "imbrex: the task runs in the parent of this process: a child of fork() has copies of complete "
-      "tasks only; wait for the task before fork(), or spawn it in the child";
+      "imbrex: the task runs in the parent of this process: a child of fork() has copies of "
+      "complete tasks only; wait for the task before fork(), or spawn it in the child";
   task::Failure& failure = task::failure_of_nobody(std::make_exception_ptr(Error(text)));
   task::take(failure);
   parents.task_slots.for_each([&](std::byte* const slot) {
