@@ -200,14 +200,20 @@ int fork_in_a_finish() {
 int foreign_thread_forks() {
   expect(work() == 55, "the parent's tasks");
   for (int round = 0; round < 3; ++round) {
-    std::thread([] {
+    std::atomic<bool> over = false;
+    std::thread thread([&over] {
       expect(work() == 55, "the thread's tasks");
       expect(in_child([] {
                if (work() != 55) return 1;
-               return std::async(std::launch::async, &work).get() == 55 ? 8 : 2;
+               std::future<int> other = std::async(std::launch::async, &work);
+               while (other.wait_for(0s) != std::future_status::ready) imbrex::yield();
+               return other.get() == 55 ? 8 : 2;
              }) == 8,
              "the child of a thread");
-    }).join();
+      over = true;
+    });
+    while (!over) imbrex::yield();  // main may be the only worker
+    thread.join();
   }
   return failures;
 }
