@@ -223,9 +223,10 @@ int foreign_thread_forks() {
 int fork_under_load() {
   expect(work() == 55, "the parent's tasks");
   std::atomic<bool> over = false;
+  std::atomic<int> left = 3;
   std::vector<std::thread> threads;
   for (int index = 0; index < 3; ++index) {
-    threads.emplace_back([&over, index] {
+    threads.emplace_back([&over, &left, index] {
       while (!over) {
         std::thread([] { task("brief").launch([] {}); }).join();
         try {
@@ -235,6 +236,7 @@ int fork_under_load() {
         if (index == 0) (void)work();
         std::this_thread::sleep_for(100us);
       }
+      --left;
     });
   }
   for (int round = 0; round < 40; ++round) {
@@ -242,6 +244,7 @@ int fork_under_load() {
     imbrex::yield();
   }
   over = true;
+  while (left != 0) imbrex::yield();  // main may be the only worker
   for (std::thread& thread : threads) thread.join();
   return failures;
 }
