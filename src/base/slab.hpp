@@ -59,6 +59,9 @@ class SlabPool {
   [[nodiscard]] std::size_t mapped_bytes() const noexcept {
     return mapped_bytes_.load(std::memory_order_relaxed);
   }
+  // fork() holds the pool, so that the child may visit the slots.
+  void hold() noexcept IMBREX_ACQUIRE(lock_) { lock_.lock(); }
+  void give_up() noexcept IMBREX_RELEASE(lock_) { lock_.unlock(); }
   // Calls visit(slot) for every slot, in use or not, with the lock held. Threads may take and give
   // slots meanwhile, so the view is of a moment unless the program is at rest.
   template <class Visit>

@@ -129,8 +129,14 @@ void spawn(const imbrex_task_spec& spec, const Place* const place_given,
   if (spec.argument_bytes != 0) require(spec.argument, "imbrex_task_spec::argument");
   if (spec.argument_bytes > bytes_max || spec.result_bytes > bytes_max) throw std::bad_alloc();
   const Accesses accesses(spec);
+  // Fortran has no macro for the place of a call: the body stands for it.
+  const std::source_location where =
+      spec.file != nullptr ? place(spec.file, spec.line)
+                           : detail::place_of_code(reinterpret_cast<const void*>(spec.body));
   const detail::TaskSpec described{name_of_task(spec.name, spec.kept != 0),
-                                   place(spec.file, spec.line), spec.priority, spec.tied != 0,
+                                   where,
+                                   spec.priority,
+                                   spec.tied != 0,
                                    accesses.span(), false, spec.run_after_failure != 0};
   auto handle = future == nullptr
                     ? nullptr

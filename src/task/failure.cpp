@@ -26,6 +26,7 @@
 
 #include "base/check.hpp"
 #include "base/guarded.hpp"
+#include "base/spin_lock.hpp"
 #include "imbrex/error.hpp"
 #include "task/descriptor.hpp"
 
@@ -266,7 +267,7 @@ struct Failed {
 };
 
 struct Lately {
-  std::mutex lock;
+  base::LastingLock<std::mutex> lock;
   std::array<Failed, 16> failed IMBREX_GUARDED_BY(lock);
   // The number of all failures; it determines the next one's place.
   std::size_t count IMBREX_GUARDED_BY(lock) = 0;
@@ -359,6 +360,12 @@ void tell_who_has_thrown() noexcept {
   if (label.empty()) return;
   base::report("the exception that ends the program was thrown" + label);
   base::drop_backtraces();
+}
+
+void forget_failed() noexcept {
+  Lately& now = lately();
+  const std::lock_guard guard(now.lock);
+  now.count = 0;
 }
 
 std::vector<std::string> describe_failed() {

@@ -125,6 +125,7 @@ void tell_who_has_thrown() noexcept;
 // One text for each of the last 16 failures, in their order, after the number of all failures if
 // that is larger.
 [[nodiscard]] std::vector<std::string> describe_failed();
+void forget_failed() noexcept;
 
 // The failures of one scope: the first few, and their number. Not thread-safe.
 class FailureLog {

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "base/spin_lock.hpp"
+
 namespace imbrex::task {
 
 // The owner does not wait, so no field is negative. relaxed: the owner's wait, the next
@@ -27,7 +29,7 @@ namespace {
 // The scopes that have a log. A holder of this lock may lock a scope; a holder of a scope's lock
 // does not take this lock.
 struct WithLog {
-  std::mutex lock;
+  base::LastingLock<std::mutex> lock;
   std::set<Scope*> scopes IMBREX_GUARDED_BY(lock);
 };
 WithLog& with_log() noexcept {
@@ -99,6 +101,12 @@ Untold Scope::take_all_untold() noexcept {
     std::ranges::move(part.texts, std::back_inserter(untold.texts));
   }
   return untold;
+}
+
+void Scope::forget_all() noexcept {
+  WithLog& all = with_log();
+  const std::lock_guard guard(all.lock);
+  all.scopes.clear();
 }
 
 std::exception_ptr Scope::take_error() noexcept {

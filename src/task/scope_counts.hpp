@@ -141,6 +141,8 @@ struct Scope {
   [[nodiscard]] Untold take_untold() noexcept;
   // The unreported failures of all live scopes, for the end of the program. Any thread.
   [[nodiscard]] static Untold take_all_untold() noexcept;
+  // In a child of fork: the parent reports the failures of its scopes.
+  static void forget_all() noexcept;
 
  private:
   // Without the lock, as in fail_with().

@@ -30,7 +30,7 @@ constexpr std::size_t plenty = 251;
 constexpr std::size_t contexts_max = 7900;  // the other contexts are the program's threads
 
 struct Contexts {
-  base::SpinLock lock;
+  base::LastingLock<base::SpinLock> lock;
   std::deque<void*> free IMBREX_GUARDED_BY(lock);
   std::size_t made IMBREX_GUARDED_BY(lock) = 0;
   // All neutral contexts: about one for each thread.

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "base/guarded.hpp"
+#include "base/spin_lock.hpp"
 
 namespace imbrex::trace {
 
@@ -29,7 +30,7 @@ std::string readable(const std::string_view symbol, const bool has_place) {
 
 const Symbol& symbol_of(const void* const code) {
   struct Known {
-    std::mutex lock;  // no task waits while it is held
+    base::LastingLock<std::mutex> lock;  // no task waits while it is held
     std::map<const void*, Symbol> symbols IMBREX_GUARDED_BY(lock);
   };
   static Known& known = *new Known;  // also used after static destructors have run

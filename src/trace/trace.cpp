@@ -32,11 +32,17 @@ namespace {
 
 using base::text::json_text;
 
+// The text of a name, or its place only, that is to be looked up.
+struct Code {
+  std::uint64_t name;
+  const void* address;
+  bool has_text;
+};
 struct Names {
-  base::SpinLock lock;
+  base::LastingLock<base::SpinLock> lock;
   std::map<std::pair<const char*, std::uint32_t>, std::uint64_t> index IMBREX_GUARDED_BY(lock);
   std::vector<std::pair<std::string, std::string>> texts IMBREX_GUARDED_BY(lock);
-  std::vector<std::pair<std::uint64_t, const void*>> codes IMBREX_GUARDED_BY(lock);  // to look up
+  std::vector<Code> codes IMBREX_GUARDED_BY(lock);
 };
 Names& names() {
   static Names& table = *new Names;  // used after static destructors have run
@@ -133,7 +139,20 @@ std::uint64_t intern_code(const void* const code, const char* const otherwise) {
                                                        table.texts.size());
   if (is_new) {
     table.texts.emplace_back(otherwise, "");
-    table.codes.emplace_back(entry->second, code);
+    table.codes.push_back({entry->second, code, false});
+  }
+  return entry->second;
+}
+
+std::uint64_t intern_at(const char* const text, const void* const code) {
+  // Two bodies of tasks with one text are told apart by their addresses; no text has so many lines.
+  const auto key = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(code)) | 1u << 31;
+  Names& table = names();
+  const std::lock_guard guard(table.lock);
+  const auto [entry, is_new] = table.index.try_emplace({text, key}, table.texts.size());
+  if (is_new) {
+    table.texts.emplace_back(text, "");
+    table.codes.push_back({entry->second, code, true});
   }
   return entry->second;
 }
@@ -249,19 +268,34 @@ class Writer {
 
 namespace {
 
-// Fills in the texts of names from intern_code(). No thread waits for the lock meanwhile.
+// "main:9" tells constructs of one function apart.
+std::string name_with_line(const Symbol& symbol) {
+  const std::size_t line = symbol.place.rfind(':');
+  return line == std::string::npos ? symbol.name : symbol.name + symbol.place.substr(line);
+}
+
+// Fills in the texts of names from intern_code(), and the places of names from intern_at(). No
+// thread waits for the lock meanwhile.
 void look_up_codes() {
   Names& table = names();
-  std::vector<std::pair<std::uint64_t, const void*>> codes;
+  std::vector<Code> codes;
   {
     const std::lock_guard guard(table.lock);
     codes.swap(table.codes);
   }
-  for (const auto& [index, code] : codes) {
-    const Symbol& symbol = symbol_of(code);
+  std::map<std::string, int> constructs;  // of each function
+  for (const Code& code : codes) {
+    if (!code.has_text) ++constructs[symbol_of(code.address).name];
+  }
+  ++constructs["main"];  // main's own code has that name, too
+  for (const Code& code : codes) {
+    const Symbol& symbol = symbol_of(code.address);
     if (symbol.name.empty()) continue;
+    const std::string text = constructs[symbol.name] > 1 ? name_with_line(symbol) : symbol.name;
     const std::lock_guard guard(table.lock);
-    table.texts[index] = {symbol.name, symbol.place};
+    auto& [name, place] = table.texts[code.name];
+    if (!code.has_text) name = text;
+    place = symbol.place;
   }
 }
 

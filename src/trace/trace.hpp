@@ -205,5 +205,8 @@ struct Header {
 // takes tenths of a second.
 [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t intern_code(const void* code,
                                                                   const char* otherwise);
+// The record field of the name `text`, whose place is that of `code`, looked up as by
+// intern_code().
+[[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t intern_at(const char* text, const void* code);
 
 }  // namespace imbrex::trace

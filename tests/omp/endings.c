@@ -46,6 +46,63 @@ static int fork_between(void) {
   return printf("%d, %d %d %d, %d\n", before, ends[0], ends[1], ends[2], members(3)) < 0;
 }
 
+static int tasks_of_child(void) {
+  int sum = 0;
+#pragma omp parallel num_threads(4)
+#pragma omp single
+  for (int i = 0; i < 20; ++i) {
+#pragma omp task shared(sum)
+#pragma omp atomic
+    ++sum;
+  }
+  return sum;
+}
+
+/* After a region each child has regions and tasks, and the settings of its parent; stock libgomp
+   waits for ever. */
+static int fork_after(void) {
+  int ends[3];
+  omp_set_num_threads(3);
+  const int before = members(3);
+  for (int child = 0; child < 3; ++child) {
+    const pid_t id = fork();
+    if (id == 0) {
+      int ok = members(3) == 3 && tasks_of_child() == 20 && members(omp_get_max_threads()) == 3;
+      const pid_t inner = fork();
+      if (inner == 0) exit(members(2) == 2 && members(5) == 5 ? 6 : 1);
+      ok = ok && end_of(inner) == 6 && members(4) == 4;
+      exit(ok ? 5 : 1);
+    }
+    ends[child] = end_of(id);
+  }
+  return printf("%d, %d %d %d, %d\n", before, ends[0], ends[1], ends[2], members(3)) < 0;
+}
+
+/* Both members fork; a region of each child works, and exit() ends it. */
+static int region_inside(void) {
+  int ends = 0;
+#pragma omp parallel num_threads(2) reduction(+ : ends)
+  {
+    const pid_t child = fork();
+    if (child == 0) exit(members(3) == 3 && omp_get_level() == 0 ? 4 : 1);
+    ends += end_of(child);
+  }
+  return printf("%d, %d\n", ends, members(3)) < 0;
+}
+
+/* A child comes to the end of the region that its parent has begun. */
+static int region_ends(void) {
+  volatile pid_t child = -1;
+#pragma omp parallel num_threads(2)
+#pragma omp master
+  {
+    child = fork();
+    if (child == 0 && members(3) != 3) _exit(9);
+  }
+  if (child == 0) _exit(8);
+  return printf("child %d\n", end_of(child)) < 0;
+}
+
 /* Forks inside a region, and runs another program. */
 static int fork_inside(void) {
   int ends = 0;
@@ -111,6 +168,9 @@ int main(int argc, char** argv) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   if (strcmp(argv[1], "fork_first") == 0) return fork_first();
   if (strcmp(argv[1], "fork_between") == 0) return fork_between();
+  if (strcmp(argv[1], "fork_after") == 0) return fork_after();
+  if (strcmp(argv[1], "region_inside") == 0) return region_inside();
+  if (strcmp(argv[1], "region_ends") == 0) return region_ends();
   if (strcmp(argv[1], "fork_inside") == 0) return fork_inside();
   if (strcmp(argv[1], "threads_end") == 0) return threads_end();
   if (strcmp(argv[1], "main_ends") == 0) return main_ends();

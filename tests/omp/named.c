@@ -23,6 +23,13 @@ int main(void) {
     relax();
 #pragma omp taskwait
     show();
+#pragma omp taskwait
+    for (int i = 0; i < 3; ++i) {
+#pragma omp task depend(inout : cells[0])
+      ++cells[0];
+    }
+#pragma omp task depend(inout : cells[0])
+    --cells[0];
   }
   return 0;
 }

@@ -7,7 +7,8 @@ set -e
 rm -rf "$4"
 LD_LIBRARY_PATH=$1 IMBREX_TRACE=$4 "$2"
 text=$("$3" summary "$4")
-for regex in '^relax +64 .*named\.c:(9|10)$' '^show +1 .*named\.c:1[5-7]$'; do
+for regex in '^relax +64 .*named\.c:(9|10)$' '^show +1 .*named\.c:1[5-7]$' \
+    '^main:(28|29) +3 .*named\.c:(28|29)$' '^main:3[1-2] +1 .*named\.c:3[1-2]$' '^main +1 '; do
   printf '%s\n' "$text" | grep -Eq "$regex" || {
     printf 'nothing matches %s in:\n%s\n' "$regex" "$text"
     exit 1

@@ -86,11 +86,53 @@ def site_of(where):
     site = where["_M_impl"]
     if int(site) == 0:
         return "?"
+    if int(site["_M_line"]) == 0:
+        return place_of_code(word_at(int(site) + site.dereference().type.sizeof)) \
+            if is_of_code(site) else "?"
     return f"{text_of(site['_M_file_name'], '?')}:{int(site['_M_line'])}"
 
 
+def is_of_code(site):
+    """detail::place_of_code(): the code's address follows the place."""
+    try:
+        mark = int(gdb.parse_and_eval("(unsigned long)&'imbrex::detail::code_mark'"))
+    except gdb.error:
+        return False
+    return int(site["_M_function_name"]) == mark
+
+
+def place_of_code(code):
+    line = gdb.find_pc_line(int(code))
+    if line.symtab is None or line.line == 0:
+        return "?"
+    return f"{line.symtab.filename}:{line.line}"
+
+
+def construct_of(task):
+    """The function that the compiler has made of a construct of OpenMP; None for other tasks."""
+    ops = task["ops"]
+    if text_of(task["name"], "") != "task" or int(ops) == 0 or int(ops["code"]) == 0:
+        return None
+    try:
+        explicit = gdb.lookup_type("imbrex::omp::(anonymous namespace)::Explicit").pointer()
+    except gdb.error:  # without debug information of libgomp.so.1
+        return None
+    closure = gdb.Value(int(task.address) + task.type.sizeof).cast(explicit)
+    return int(closure["function"]) or None
+
+
 def name_of(task):
+    code = construct_of(task)
+    block = gdb.block_for_pc(code) if code is not None else None
+    if block is not None and block.function is not None:
+        function = block.function.name.split("._omp_fn")[0]
+        return f"{function}:{gdb.find_pc_line(code).line}"
     return text_of(task["name"], "main" if task["root"] else "?")
+
+
+def place_of(task):
+    code = construct_of(task)
+    return place_of_code(code) if code is not None else site_of(task["where"])
 
 
 # ---- what a task waits for ---------------------------------------------------------------------
@@ -274,7 +316,7 @@ class Tasks(gdb.Command):
         for task in tasks:
             state = state_of(task)
             rows.append((str(int(task["id"])), STATES.get(state, state), f'"{name_of(task)}"',
-                         site_of(task["where"]), waits[int(task.address)]))
+                         place_of(task), waits[int(task.address)]))
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         for row in rows:
             cells = [row[column].ljust(widths[column]) for column in range(4)]

@@ -46,6 +46,11 @@ struct Footprint {
 // A place of the program, for messages: "stencil.cpp:31", and " (stencil.cpp:31)". C and Fortran
 // may give a file alone, or nothing: the text is then "an unknown place", or empty.
 [[nodiscard]] std::string text_of(const std::source_location& where);
+// A place that is looked up on demand: that of `code`, in the debug information. Its file is empty,
+// and its line 0. It lives for ever. code_at() returns the code; null for any other place.
+[[nodiscard]] std::source_location place_of_code(const void* code);
+[[nodiscard]] const void* code_at(const std::source_location& where) noexcept;
+extern const char code_mark[];  // for tools/gdb: the function's name in such a place
 [[nodiscard]] std::string in_parentheses(const std::source_location& where);
 
 // A view of the state of the workers, for a watching thread. It is cheap, and true for a moment.

@@ -204,6 +204,10 @@ void report_all_failures() noexcept;
 // At exit() no thread waits for tasks any more, because the events that they wait for may never
 // come.
 void leave_tasks() noexcept;
+// Calls `hook` in each child of fork() from now on, before the core forgets the parent's runtime:
+// the running code is still the task that has forked. The hook must neither wait nor call functions
+// that may start the runtime. At most four hooks.
+void in_child_of_fork(void (*hook)() noexcept);
 // Called in main at exit(0), before the core waits for tasks; perhaps more than once.
 void before_end(void (*hook)(int status));
 

@@ -18,13 +18,14 @@
 
 #include "base/arch.hpp"
 #include "base/guarded.hpp"
+#include "base/spin_lock.hpp"
 
 namespace imbrex::base {
 
 namespace {
 
 struct Known {
-  std::mutex mutex;
+  base::LastingLock<std::mutex> mutex;
   std::vector<pid_t> own IMBREX_GUARDED_BY(mutex);
   std::vector<pid_t> of_libraries IMBREX_GUARDED_BY(mutex);
 };
@@ -124,6 +125,12 @@ void add_library_threads(const std::span<const pid_t> threads) {
 bool is_library_thread(const pid_t thread) {
   const std::lock_guard guard(known().mutex);
   return contains(known().of_libraries, thread);
+}
+
+void forget_threads() noexcept {
+  const std::lock_guard guard(known().mutex);
+  known().own.clear();
+  known().of_libraries.clear();
 }
 
 FutexSleep futex_sleep_of(const pid_t thread) {

@@ -25,6 +25,8 @@ void remove_own_thread(pid_t thread) noexcept;
 // functions of the program.
 void add_library_threads(std::span<const pid_t> threads);
 [[nodiscard]] bool is_library_thread(pid_t thread);
+// In a child of fork: none of the registered threads exists.
+void forget_threads() noexcept;
 
 // How a thread sleeps in a lock, a condition variable or another futex. A moment's view.
 struct FutexSleep {

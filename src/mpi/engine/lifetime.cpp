@@ -8,7 +8,34 @@
 
 namespace imbrex::mpi {
 
+namespace {
+
+std::atomic<bool> in_child{false};  // written while the process has one thread
+
+void tell_of_child() noexcept {
+  static std::atomic<bool> printed{false};  // any thread
+  if (printed.exchange(true, std::memory_order_relaxed)) return;
+  say("MPI is called in a child of fork(), which is no rank: imbrex leaves the call to MPI, where "
+      "it may fail, wait for ever, or take messages of the parent. Call MPI in the parent, or "
+      "start ranks by mpirun or MPI_Comm_spawn.");
+}
+
+}  // namespace
+
+void leave_calls_to_mpi() noexcept {
+  if (!switches.is_active.load(std::memory_order_relaxed)) return;
+  switches.is_active.store(false, std::memory_order_relaxed);
+  switches.ships_calls.store(false, std::memory_order_relaxed);
+  switches.tells_calls.store(false, std::memory_order_relaxed);
+  switches.goes_by_blocks.store(false, std::memory_order_relaxed);
+  in_child.store(true, std::memory_order_relaxed);
+}
+
 bool call_while_inactive() noexcept {
+  if (in_child.load(std::memory_order_relaxed)) {
+    tell_of_child();
+    return false;
+  }
   static std::atomic<bool> printed{false};  // any thread
   if (detail::in_task() && !switches.is_ending.load(std::memory_order_relaxed) &&
       !printed.exchange(true, std::memory_order_relaxed)) {

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -231,6 +232,11 @@ bool look_for_others() {
 
 void look_for_new_others() {
   if (loads_seen.load(std::memory_order_relaxed) != count_loads()) (void)look();
+}
+
+void forget_look() noexcept {
+  ::new (&lock) base::SpinLock;
+  told = nullptr;
 }
 
 namespace {

@@ -14,6 +14,8 @@ namespace imbrex::omp {
 [[nodiscard]] bool look_for_others();
 // Checks again, for libraries that came by dlopen(). This costs next to nothing if none came.
 void look_for_new_others();
+// In a child of fork: another thread of the parent may just have been looking.
+void forget_look() noexcept;
 
 // True unless other code uses imbrex (its MPI library, a program that calls it), as of the last
 // check above: tasks then wait for each other only through OpenMP's own constructs.

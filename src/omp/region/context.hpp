@@ -107,7 +107,7 @@ struct alignas(base::cache_line_bytes) Member {
 };
 
 struct Team {
-  int size = 1;
+  int size = 1;                     // 0: a child of fork has it from its parent
   int level = 0;                    // number of regions around, this one included
   int active_level = 0;             // number of regions with more than one thread among them
   Team* outer = nullptr;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <new>
 
 #include "base/arch.hpp"
 #include "base/guarded.hpp"
@@ -131,6 +132,11 @@ void wait_slowly(const void* const address, const char* const what, const IsRead
     }
   }
   bucket.waiting.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void forget_waits() noexcept {
+  for (Bucket& bucket : buckets) ::new (&bucket) Bucket;
+  blocked.store(0, std::memory_order_relaxed);
 }
 
 void wake_one(const void* const address) noexcept { Waking().add(address, 1); }

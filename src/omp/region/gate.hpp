@@ -42,6 +42,8 @@ void wait_until(const void* address, const char* what, Patience patience, Ready 
 // Makes the waiters at `address` check again; call it after a change that they wait for.
 void wake_one(const void* address) noexcept;
 void wake_all(const void* address) noexcept;
+// In a child of fork: its parent's tasks do not wait here.
+void forget_waits() noexcept;
 
 // The waiters at several addresses check again when this ends, so that few system calls wake many
 // threads.

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "omp/region/team.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <utility>
@@ -232,8 +236,17 @@ void meet(Team& team, Meeting& meeting) {
   wait_until(meeting.address(), "barrier", [&] { return meeting.has_let_go(ticket); });
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_to_end() noexcept {
+  std::fputs("\nlibgomp: A parallel region ends in a child of fork() that was made in it: the "
+             "other threads of the region exist in the parent only. End the child in the region, "
+             "by exit(), _exit() or exec().\n",
+             stderr);
+  ::_exit(EXIT_FAILURE);
+}
+
 void close_member(Implicit& member) {
   Team& team = *member.team;
+  if (team.size == 0) [[unlikely]] refuse_to_end();
   detail::end_scopes(nullptr, "the body of task");
   detail::wait_descendants();
   meet(team, team.end);
@@ -340,12 +353,30 @@ namespace {
 // The most threads that may be in teams at one time: more than any Linux allows in a system.
 constexpr int threads_max = 1 << 22;
 
+// The thread has forked, and goes on in the child outside of all regions, with the settings that it
+// had there. Threads and teams stay in the copy of the parent's memory, unused.
+void begin_child() noexcept {
+  for (Team* team = around().team; team != nullptr && team->group != nullptr; team = team->outer) {
+    team->size = 0;
+  }
+  Initial& outside = initial();
+  outside.threads.clear();
+  outside.teams.clear();
+  outside.in_region = false;
+  outside.displayed = 0;
+  outside.busy.store(1, std::memory_order_relaxed);
+  forget_threads();
+  forget_waits();
+  forget_look();
+}
+
 // This runs before main, as in libgomp: malformed variables are reported even if no region ever
 // begins. A program that only hands LD_PRELOAD on, as a shell or mpirun does, prints nothing, and
 // is not bound, because all programs that it starts would be bound, too. A program that may load a
 // library with OpenMP later is bound at its first region.
 [[gnu::constructor]] void at_load() {
   detail::expect_joiners(threads_max, task_stack_bytes());
+  detail::in_child_of_fork(&begin_child);
   if (look_for_others()) take_first_seat(initial());
 }
 

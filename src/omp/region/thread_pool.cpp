@@ -110,6 +110,12 @@ void give_back(const std::vector<PoolThread*>& threads) noexcept {
   for (PoolThread* const thread : threads) put(*thread);
 }
 
+void forget_threads() noexcept {
+  ::new (&lock) base::SpinLock;  // another thread may have held it
+  free_threads = nullptr;
+  threads_made.store(0, std::memory_order_relaxed);
+}
+
 void end_threads(std::vector<PoolThread*>& threads) noexcept {
   Waking waking;
   for (PoolThread* const thread : threads) assign(*thread, nullptr, 0, waking);

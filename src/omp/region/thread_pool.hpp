@@ -28,6 +28,8 @@ struct PoolThread {
 [[nodiscard]] PoolThread& take_thread();
 // Ends these threads, as soon as they have left their teams.
 void end_threads(std::vector<PoolThread*>& threads) noexcept;
+// In a child of fork: none of the threads exists.
+void forget_threads() noexcept;
 void give_back(const std::vector<PoolThread*>& threads) noexcept;
 // Makes `thread` member `number` of `team`, as soon as it has left its last team, and `waking` has
 // ended.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The runtime stops: with its object, at the end of the program, and in a child of fork.
+// The runtime stops: with its object, and at the end of the program.
 //
 // It stops at rest: no task is left, no thread of the program is in a call (except threads that
 // visit.hpp lets stay behind), and none has a finish() open. The door is closed to check that, and
@@ -356,8 +356,7 @@ bool end_once(const int status) {
 // the tasks that earlier handlers have spawned to their end. Otherwise nothing more starts.
 void end_runtime(const int status) {
   Life& now = life();
-  // In a child of fork, locks cannot be trusted either.
-  if (now.process.load(std::memory_order_relaxed) != getpid()) return;
+  if (now.process.load(std::memory_order_relaxed) != getpid()) return;  // a child of fork
   Worker* const own = visitor();
   // this thread will not go on
   if (own != nullptr) own->inside.store(false, std::memory_order_release);
@@ -380,19 +379,6 @@ void at_exit(const int status, void*) {
       now.process.load(std::memory_order_relaxed) == getpid()) {
     std::exit(EXIT_FAILURE);
   }
-}
-
-// Other threads, which may have held the locks, belong to the parent.
-void after_fork_in_child() {
-  Life& now = life();
-  set_current_worker(nullptr);
-  set_visitor(nullptr);
-  ::new (&now.lock) std::mutex;
-  ::new (&now.end_lock) std::mutex;
-  now.closed.store(false, std::memory_order_relaxed);
-  now.runtime.store(nullptr, std::memory_order_release);
-  const std::lock_guard guard(now.lock);
-  now.ended = Ended::for_all;
 }
 
 }  // namespace
@@ -429,7 +415,6 @@ void hook_once() {
   if (now.hooked) return;
   now.hooked = true;
   on_exit(&at_exit, nullptr);
-  pthread_atfork(nullptr, nullptr, &after_fork_in_child);
   base::set_describe(&detail::describe_current_task);
   static std::terminate_handler before;
   before = std::set_terminate([] {

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/check.hpp"
 #include "imbrex/detail/observation.hpp"
@@ -33,14 +34,16 @@ namespace {
 constexpr int ends[] = {SIGABRT, SIGBUS,  SIGFPE,  SIGHUP,  SIGILL,
                         SIGINT,  SIGQUIT, SIGSEGV, SIGTERM, SIGXCPU};
 
-// Written once, before the first handler is installed; never closed or removed, since a signal may
-// come at any time.
+// Written once in a process, before the first handler is installed; never closed or removed, since
+// a signal may come at any time.
 struct Keeper {
   int descriptor = -1;                      // the thread reads it
-  pid_t process = 0;                        // a child of fork has no thread
+  pid_t process = 0;                        // 0: it has no thread
+  bool handles = false;                     // the handlers are installed, perhaps by a parent
   struct sigaction previous[NSIG] = {};     // the handlers before
   std::atomic<int> signal{0};               // the first signal, by its handler
   std::atomic<bool> written{false};         // by the thread
+  std::atomic<bool> saves{false};           // any thread: the first one writes, later ones do not
 };
 Keeper keeper;
 
@@ -116,6 +119,7 @@ void keep_trace() {
   keeper.descriptor = eventfd(0, EFD_CLOEXEC);
   if (keeper.descriptor < 0 || !start_keeper()) return;
   keeper.process = getpid();
+  if (std::exchange(keeper.handles, true)) return;
   for (const int signal : ends) {
     struct sigaction action{};
     if (sigaction(signal, nullptr, &keeper.previous[signal]) != 0 ||
@@ -129,13 +133,19 @@ void keep_trace() {
   }
 }
 
+void forget_kept_trace() noexcept {
+  keeper.process = 0;
+  keeper.signal.store(0, std::memory_order_relaxed);
+  keeper.written.store(false, std::memory_order_relaxed);
+  keeper.saves.store(false, std::memory_order_relaxed);
+}
+
 bool keeps_trace_at(const int signal) noexcept {
-  return keeper.process != 0 && keeper.previous[signal].sa_handler != SIG_IGN;
+  return keeper.handles && keeper.previous[signal].sa_handler != SIG_IGN;
 }
 
 void save_trace(const std::string& cut) noexcept {
-  static std::atomic<bool> saves{false};  // any thread: the first one writes, later ones do not
-  if (saves.exchange(true, std::memory_order_acquire)) return;
+  if (keeper.saves.exchange(true, std::memory_order_acquire)) return;
   // The runtime lives as long as this is held. The interrupted thread may hold it for ever.
   std::unique_lock<std::mutex> guard(end_lock(), std::try_to_lock);
   for (int round = 0; !guard.owns_lock() && round < 100; ++round) {
@@ -150,7 +160,7 @@ void save_trace(const std::string& cut) noexcept {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     write_trace(*here, time, cut);
   }
-  saves.store(false, std::memory_order_release);
+  keeper.saves.store(false, std::memory_order_release);
 }
 
 }  // namespace imbrex::sched

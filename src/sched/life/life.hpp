@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The data that outlives a runtime, and the parts of a runtime's life: start.cpp, threads.cpp,
-// end.cpp. Only for the files of this folder; other code calls runtime() and current_worker().
+// end.cpp, life.cpp. Only for the files of this folder; other code calls runtime() and
+// current_worker().
 #pragma once
 
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include "base/guarded.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/runtime.hpp"
+#include "fiber/stack.hpp"
 #include "sched/life/blocked.hpp"
 #include "sched/run/runtime_state.hpp"
 
@@ -27,6 +29,13 @@ enum class Ended : std::uint8_t {
   for_all
 };
 
+// A child of fork(), until it has forked itself: life.cpp.
+struct Forked {
+  bool is_child = false;
+  fiber::Stack stack;              // the forking code runs on it; null: the thread's own
+  task::Family* family = nullptr;  // of the forking code, for its first Worker here; may be null
+};
+
 // The data that outlives a RuntimeState.
 struct Life {
   std::atomic<RuntimeState*> runtime{nullptr};  // first, because tools/gdb finds it there
@@ -36,8 +45,10 @@ struct Life {
   Ended ended IMBREX_GUARDED_BY(lock) = Ended::no;
   bool leaves_tasks = false;     // detail::leave_tasks()
   void (*before_end)(int status) = nullptr;  // detail::before_end()
-  bool hooked = false;           // on_exit and atfork are registered
-  std::atomic<pid_t> process{0}; // the process that started it: a child of fork has no threads
+  bool hooked = false;           // on_exit is registered
+  std::atomic<pid_t> process{0}; // the process that started it; 0: none, or only a parent has
+  RuntimeOptions config;         // of the running runtime, or of the parent's: see life.cpp
+  Forked forked;
   detail::Place place;
   int rank = 0;
   std::atomic<int> ranks{1};     // main writes
@@ -61,7 +72,7 @@ struct Life {
 // worker 0 is a thread of the runtime, because only main stays to the end. Throws Error.
 void start_if_none() IMBREX_REQUIRES(life().lock);
 
-// From now on the end of the program, and fork, are noticed.
+// From now on the end of the program is noticed.
 void hook_once();
 // The threads of the runtime leave it. The caller joins them, without Life::lock and after the end
 // of the runtime: destructors of their thread-locals may use tasks of another runtime. REQUIRES:
@@ -82,13 +93,17 @@ void write_trace(RuntimeState& runtime, const trace::TimeBase& time,
                  const std::string& cut) noexcept;
 // From now on the trace is written if a signal ends the program, too.
 void keep_trace();
+// In a child of fork: the parent's trace is not the child's.
+void forget_kept_trace() noexcept;
 // Writes the trace now, because of `cut`, if there is a trace. Any thread, at any time; other
 // threads may go on.
 void save_trace(const std::string& cut) noexcept;
 
 // ---- threads of the program's own ------------------------------------------------------------
 
-// The calling thread's code becomes a task on its native stack.
+// Fills in `fiber` for the calling thread's code, on its own stack or on the one that it forked on.
+void adopt_stack(fiber::Fiber& fiber) noexcept;
+// The calling thread's code becomes a task on that stack.
 void adopt_thread(Worker& worker, const char* name);
 // The door is closed, and the thread is outside, or waits and stays behind. `actor` is the worker
 // of the thread that ends the runtime.

@@ -9,6 +9,7 @@
 #include <new>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/arch.hpp"
 #include "base/check.hpp"
@@ -128,10 +129,14 @@ Plan plan(const RuntimeOptions& config, base::Topology& topology) {
   const Life& now = life();
   Plan it{.options = merged(config), .share = {}, .workers = 0};
   base::Options& options = it.options;
-  if (options.HELP && base::job_rank() == 0) {
+  if (options.HELP && base::job_rank() == 0 && !now.forked.is_child) {
     detail::print("imbrex: options:\n" + base::options_help());
   }
   refuse_second_copy();
+  // The files of the parent are the parent's.
+  if (!options.TRACE.empty() && now.forked.is_child) {
+    options.TRACE += fmt::format("/process-{}", getpid());
+  }
   if (!options.TRACE.empty() && !trace::prepare_directory(options.TRACE)) options.TRACE.clear();
   const bool joined = now.joiners_max != 0;
   it.share = share_of(now.place, [&](std::vector<int>& processors) {
@@ -197,7 +202,7 @@ void take_back(RuntimeState& runtime) {
 void require_stack() {
   constexpr std::size_t bytes_min = 24 * 1024;
   fiber::Fiber here;
-  fiber::adopt_native(here);
+  adopt_stack(here);
   if (fiber::bytes_left(here) >= bytes_min) return;
   throw Error("imbrex: the stack of the thread that starts the runtime is too small: raise its "
               "limit (ulimit -s) to 64 KiB at least, and the stack size of that thread, if the "
@@ -258,6 +263,7 @@ void start(const RuntimeOptions& config) IMBREX_REQUIRES(life().lock) {
   }
   warn_of_plain_mpi(*runtime);
   life().blocked_watch.begin(*runtime);
+  now.config = config;
   now.runtime.store(runtime.release(), std::memory_order_release);
 }
 
@@ -268,10 +274,12 @@ bool is_main_thread() noexcept { return base::kernel_thread_id() == getpid(); }
 void start_if_none() {
   const Ended ended = life().ended;
   if (ended == Ended::for_all || (ended != Ended::no && !has_left_loop())) {
-    throw Error("imbrex: a call of imbrex after the end of the program has begun, or in a child "
-                "process of fork(): spawn and wait before main returns");
+    throw Error("imbrex: a call of imbrex after the end of the program has begun: spawn and wait "
+                "before main returns");
   }
-  if (runtime() == nullptr) start({});
+  if (runtime() != nullptr) return;
+  // The program has given its parent's runtime these settings, so its own gets them, too.
+  start(life().forked.is_child ? std::exchange(life().config, {}) : RuntimeOptions{});
 }
 
 RuntimeState* runtime() noexcept { return life().runtime.load(std::memory_order_acquire); }

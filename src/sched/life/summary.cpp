@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The counts of the runtime: summary, trace, statistics.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/check.hpp"
 #include "imbrex/detail/observation.hpp"
@@ -77,7 +78,10 @@ bool summary_wanted() noexcept {
 void print_summary(const std::span<const Totals> ranks) {
   sched::life().summary_printed = true;
   if (ranks.empty()) return;  // another rank prints
-  std::string text = fmt::format(
+  std::string text = sched::life().forked.is_child
+                         ? fmt::format("imbrex: process {}, a child of fork():\n", getpid())
+                         : std::string();
+  text += fmt::format(
       "imbrex: {:>5} {:>7} {:>9} {:>10} {:>9} {:>11} {:>9} {:>9} {:>11} {:>10}\n", "rank",
       "workers", "elapsed s", "in task s", "idle s", "overhead s", "tasks", "steals",
       "suspensions", "polls");

@@ -49,13 +49,29 @@ Task& make_root(Worker& worker, const char* const name, const std::uint16_t grou
 
 }  // namespace
 
+void adopt_stack(fiber::Fiber& fiber) noexcept {
+  fiber::adopt_native(fiber);
+  const fiber::Stack& forked_on = life().forked.stack;
+  if (forked_on.bottom != nullptr && is_main_thread()) fiber.stack = forked_on;
+}
+
+// The code of the child's main thread goes on in the scopes that it had in the parent.
+static void adopt_scopes(Task& root) noexcept {
+  root.family = std::exchange(life().forked.family, nullptr);
+  if (root.family == nullptr) return;
+  for (task::Scope* scope = root.family->current; scope != nullptr; scope = scope->outer) {
+    scope->owner = &root;
+  }
+}
+
 void adopt_thread(Worker& worker, const char* const name) {
   trace::races::begin();
-  fiber::adopt_native(worker.native);
+  adopt_stack(worker.native);
   worker.exception_globals = fiber::thread_exception_globals();
   worker.fiber = &worker.native;
   worker.native.tied_to = &worker;
   worker.root = &make_root(worker, name, 0);
+  if (life().forked.is_child && is_main_thread()) adopt_scopes(*worker.root);
   worker.task = worker.root;
   worker.recorder.enter(trace::Activity::task);
   worker.thread_id.store(base::kernel_thread_id(), std::memory_order_relaxed);

@@ -87,6 +87,13 @@ void at_thread_exit(Worker* const worker, void (*const leave)(Worker*)) noexcept
   (void)pthread_setspecific(exit_key, &thread_exit);
 }
 
+void forget_thread() noexcept {
+  current = visitors = nullptr;
+  loop_left = false;
+  if (thread_exit.leave != nullptr) (void)pthread_setspecific(exit_key, nullptr);
+  thread_exit = {};
+}
+
 [[gnu::noinline]] void note_loop_left() noexcept { loop_left = true; }
 
 [[gnu::noinline]] bool has_left_loop() noexcept {

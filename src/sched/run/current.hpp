@@ -28,6 +28,8 @@ void at_thread_exit(Worker* worker, void (*leave)(Worker*)) noexcept;
 // thread-locals still run.
 void note_loop_left() noexcept;
 [[nodiscard]] bool has_left_loop() noexcept;
+// In a child of fork: the calling thread has no worker, whatever it had in the parent.
+void forget_thread() noexcept;
 // The calling thread is main's: calls leave() when exit() begins, or main's pthread_exit().
 void at_main_exit(void (*leave)()) noexcept;
 // The callbacks (detail::enter_callback()) of a thread that has no worker yet.

@@ -54,6 +54,7 @@ using trace::Kind;
 namespace {
 
 [[nodiscard]] std::uint64_t name_of(const char* const name, const std::source_location& where) {
+  if (const void* const code = detail::code_at(where)) return trace::intern_at(name, code);
   return trace::intern(name, where.line() == 0 ? nullptr : &where);
 }
 

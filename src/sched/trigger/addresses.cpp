@@ -20,7 +20,7 @@ constexpr int number_bits = 36;
 constexpr std::size_t texts_max = 1 << 16;
 
 struct Texts {
-  base::SpinLock lock;
+  base::LastingLock<base::SpinLock> lock;
   std::unordered_map<std::string, std::uintptr_t> numbers IMBREX_GUARDED_BY(lock);
   std::vector<const std::string*> by_number IMBREX_GUARDED_BY(lock);  // keys of the map
 };

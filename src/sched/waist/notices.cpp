@@ -231,12 +231,18 @@ Footprint footprint() noexcept {
 
 std::string text_of(const std::source_location& where) {
   const std::string_view file = where.file_name();
+  if (const void* const code = code_at(where)) {
+    if (const std::string& place = trace::symbol_of(code).place; !place.empty()) return place;
+  }
   if (file.empty()) return "an unknown place";
   return where.line() == 0 ? std::string(file) : fmt::format("{}:{}", file, where.line());
 }
 
 std::string in_parentheses(const std::source_location& where) {
-  return std::string_view(where.file_name()).empty() ? "" : fmt::format(" ({})", text_of(where));
+  const void* const code = code_at(where);
+  const bool known = code != nullptr ? !trace::symbol_of(code).place.empty()
+                                     : !std::string_view(where.file_name()).empty();
+  return known ? fmt::format(" ({})", text_of(where)) : "";
 }
 
 std::string describe(const TaskLabel& task) {

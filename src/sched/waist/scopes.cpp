@@ -296,6 +296,7 @@ void end_scopes_of_thread() noexcept {
 
 void end_open_scopes(Task& task) noexcept {
   task::Scope& all = task.family->children;
+  if (all.outer != nullptr) refuse_to_return(task);
   std::exception_ptr error;
   if (task.failure == nullptr) {
     error = detail::left_open(

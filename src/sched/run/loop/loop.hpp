@@ -42,6 +42,8 @@ inline void flush_tally(Worker& worker) noexcept;
 // The body has ended and left scopes open: they end here, and the task fails, unless it has failed
 // before. Suspends. (waist/scopes.cpp, where scopes are opened and closed.)
 [[gnu::cold, gnu::noinline]] void end_open_scopes(Task& task) noexcept;
+// The body of `task` ends in a child of fork that it has made: ends the process (life/life.cpp).
+[[noreturn, gnu::cold]] void refuse_to_return(const Task& task) noexcept;
 // end_open_scopes() for the code of the calling thread, which belongs to no task.
 void end_scopes_of_thread() noexcept;
 
