@@ -608,6 +608,7 @@ void end_service() {
   end_messages();
   progress::stop(poller);
   end_errors();
+  end_reading_requests();
 }
 
 // ---- imbrex_attach -----------------------------------------------------------------------------

@@ -45,46 +45,123 @@ bool Asking::keep(MPI_Comm comm, int code) noexcept {
   return asking->owed_;
 }
 
+// MPICH's MPI_Waitall calls the handler of one of these.
+Outcome completion::failed_several() noexcept {
+  return {MPI_ERR_IN_STATUS, true,
+          has<Quirk::requests_blame_world>() ? MPI_COMM_WORLD : MPI_COMM_SELF};
+}
+
 // ---- all -------------------------------------------------------------------------------------
 
 namespace {
 
-// The communicator whose handler MPICH's MPI_Waitall calls, with MPI_ERR_IN_STATUS.
-MPI_Comm told_of_many() noexcept {
-  return has<Quirk::requests_blame_world>() ? MPI_COMM_WORLD : MPI_COMM_SELF;
+// Progress as by a test of this pending request, which does not end it. Returns the error of a
+// process whose failure keeps the request pending.
+Outcome make_progress(MPI_Request pending, MPI_Status* status) {
+  MPI_Request requests[] = {pending, never_complete};
+  MPI_Status statuses[2] = {};
+  int done = 0;
+  const Outcome outcome = PMPI_Testall(2, requests, &done, statuses);
+  if (outcome.code != MPI_SUCCESS && status != MPI_STATUS_IGNORE) *status = statuses[0];
+  return outcome;
 }
 
-void copy_statuses(const std::vector<MPI_Status>& from, const bool failed, MPI_Status to[]) {
-  for (const MPI_Status& status : from) {
-    const int untouched = to->MPI_ERROR;
-    *to = status;
-    if (!failed) to->MPI_ERROR = untouched;
-    ++to;
-  }
+MPI_Status* place_in(MPI_Status statuses[], const int place) noexcept {
+  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[place];
 }
 
 }  // namespace
 
+// Counts the complete requests at the front of the array, and makes progress for the one behind.
+Outcome completion::Testall::look(int count, const MPI_Request requests[], MPI_Status statuses[]) {
+  for (bool asked = false; complete_ < count; ++complete_) {
+    const MPI_Request request = requests[complete_];
+    if (request == MPI_Request{}) continue;  // MPI must report the error
+    if (!reads_requests) {
+      if (!is_complete(request)) break;
+      continue;
+    }
+    if (state_of(request) != RequestState::pending) continue;
+    if (asked) break;
+    asked = true;
+    const Outcome outcome = make_progress(request, place_in(statuses, complete_));
+    if (outcome.code != MPI_SUCCESS) return outcome;
+    if (state_of(request) == RequestState::pending) break;
+  }
+  return MPI_SUCCESS;
+}
+
+// The statuses have error codes only if a request has failed.
+void completion::Testall::take(const int place, const Outcome& outcome,
+                               MPI_Status statuses[]) noexcept {
+  if (outcome.code != MPI_SUCCESS && !failed_) {
+    failed_ = true;
+    of_first_ = outcome.kept;
+    for (int i = 0; i < place && statuses != MPI_STATUSES_IGNORE; ++i) {
+      statuses[i].MPI_ERROR = MPI_SUCCESS;
+    }
+  }
+  if (failed_ && statuses != MPI_STATUSES_IGNORE) statuses[place].MPI_ERROR = outcome.code;
+}
+
+// Ends the requests in turn by `end(request, &complete, status)`. False once one is pending.
+template <class End>
+bool completion::Testall::end_each(int count, MPI_Request requests[], MPI_Status statuses[],
+                                   End end) {
+  for (; ended_ < count; ++ended_) {
+    MPI_Status* const status = place_in(statuses, ended_);
+    const int untouched = status == MPI_STATUS_IGNORE ? MPI_SUCCESS : status->MPI_ERROR;
+    // Open MPI calls the handler of the first failed request, MPICH one for the call as a whole.
+    std::optional<Asking> quiet;
+    if (failed_ || has<Quirk::errors_reach_other_handlers>()) quiet.emplace(true);
+    int complete = 0;
+    const int code = end(&requests[ended_], &complete, status);
+    const Outcome outcome = quiet ? quiet->outcome(code) : Outcome(code);
+    if (complete == 0 && outcome.code == MPI_SUCCESS) return false;
+    if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = untouched;
+    take(ended_, outcome, statuses);
+  }
+  return true;
+}
+
+Outcome completion::Testall::result() const noexcept {
+  if (!failed_) return MPI_SUCCESS;
+  if (has<Quirk::errors_reach_other_handlers>()) return failed_several();
+  Outcome outcome = MPI_ERR_IN_STATUS;
+  outcome.kept = of_first_;
+  return outcome;
+}
+
 Outcome completion::Testall::operator()(int count, MPI_Request requests[], int* done,
                                         MPI_Status statuses[]) {
-  if (!has<Quirk::errors_reach_other_handlers>()) {
-    return PMPI_Testall(count, requests, done, statuses);
-  }
   *done = 0;
-  for (; next_ < count; ++next_) {
-    const Asking asking(true);
-    MPI_Status status = {};
-    int complete = 0;
-    const Outcome outcome = asking.outcome(PMPI_Test(&requests[next_], &complete, &status));
-    if (complete == 0 && outcome.code == MPI_SUCCESS) return MPI_SUCCESS;
-    if (outcome.code != MPI_SUCCESS) failed_ = true;
-    if (statuses == MPI_STATUSES_IGNORE) continue;
-    status.MPI_ERROR = outcome.code;
-    statuses_.push_back(status);
+  if (!has<Quirk::errors_reach_other_handlers>()) {
+    const Outcome outcome = look(count, requests, statuses);
+    if (outcome.code != MPI_SUCCESS || complete_ < count) return outcome;
   }
+  const auto test = [](MPI_Request* request, int* complete, MPI_Status* status) {
+    return PMPI_Test(request, complete, status);
+  };
+  if (!end_each(count, requests, statuses, test)) return MPI_SUCCESS;
   *done = 1;
-  if (statuses != MPI_STATUSES_IGNORE) copy_statuses(statuses_, failed_, statuses);
-  return failed_ ? Outcome(MPI_ERR_IN_STATUS, true, told_of_many()) : Outcome(MPI_SUCCESS);
+  return result();
+}
+
+Outcome completion::Testall::wait(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  (void)end_each(count, requests, statuses,
+                 [](MPI_Request* request, int* complete, MPI_Status* status) {
+                   *complete = 1;
+                   return PMPI_Wait(request, status);
+                 });
+  return result();
+}
+
+Outcome completion::test_all(int count, MPI_Request requests[], int* done,
+                             MPI_Status statuses[]) {
+  if (!has<Quirk::errors_reach_other_handlers>()) {
+    return Testall()(count, requests, done, statuses);
+  }
+  return ask([&] { return PMPI_Testall(count, requests, done, statuses); });
 }
 
 // ---- any and some ----------------------------------------------------------------------------

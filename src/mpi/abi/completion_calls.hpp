@@ -9,8 +9,6 @@
 
 #include <mpi.h>
 
-#include <vector>
-
 #include "mpi/abi/error_handlers.hpp"
 #include "mpi/abi/next.hpp"
 #include "mpi/abi/request_state.hpp"
@@ -104,27 +102,48 @@ namespace completion {
   const auto test = [&] { return PMPI_Test(request, done, status); };
   return quietly ? ask_quietly(test) : ask(test);
 }
-// Tests the requests until all are complete, and only then returns the error of a failed one.
-// (MPICH returns it while others are pending, with MPI_ERR_PENDING for these; MPICH 4 has then
-// freed the complete ones, MPICH 5 none. MPICH's MPI_Testall is wrong for persistent collectives,
-// partitioned messages and files, so each request is tested on its own there, in turn.)
+// Tests the requests until all are complete, and only then returns the error of a failed one. One
+// object serves all tests of one wait. The statuses are written while some requests are pending.
+//
+// The requests are ended one by one, by MPI_Test. Open MPI's own function drops the errors of
+// persistent requests (4.1), and MPICH's returns an error while others are pending, with
+// MPI_ERR_PENDING for these: MPICH 4 has then freed the complete ones, MPICH 5 none. It is also
+// wrong for persistent collectives, partitioned messages and files. With Open MPI no request is
+// ended before all are complete; with MPICH, which has no safe way to look at a request, each is
+// ended in its turn.
 class Testall {
  public:
   [[nodiscard]] Outcome operator()(int count, MPI_Request requests[], int* done,
                                    MPI_Status statuses[]);
   // The number of requests that are over, and null in the array, although others are pending.
-  [[nodiscard]] int ended() const noexcept { return next_; }
+  [[nodiscard]] int ended() const noexcept { return ended_; }
+
+  // Waits instead, on a thread that may block in MPI. (Open MPI 4.1's MPI_Waitall hangs if a
+  // request has failed before the call.)
+  [[nodiscard]] Outcome wait(int count, MPI_Request requests[], MPI_Status statuses[]);
 
  private:
-  int next_ = 0;  // requests before it are over
-  bool failed_ = false;               // a request before next_ has failed
-  std::vector<MPI_Status> statuses_;  // of the requests before next_
+  [[nodiscard]] Outcome look(int count, const MPI_Request requests[], MPI_Status statuses[]);
+  template <class End>
+  [[nodiscard]] bool end_each(int count, MPI_Request requests[], MPI_Status statuses[], End end);
+  void take(int place, const Outcome& outcome, MPI_Status statuses[]) noexcept;
+  [[nodiscard]] Outcome result() const noexcept;
+
+  int complete_ = 0;      // requests before it are complete
+  int ended_ = 0;         // requests before it are over
+  bool failed_ = false;   // a request before ended_ has failed
+  KeptHandler of_first_;  // of the first failed request
 };
+// MPI_Testall: one test, which ends no request unless it ends all.
+[[nodiscard]] Outcome test_all(int count, MPI_Request requests[], int* done,
+                               MPI_Status statuses[]);
 
 [[nodiscard]] Outcome Testany(int count, MPI_Request requests[], int* index, int* done,
                               MPI_Status* status);
 [[nodiscard]] Outcome Testsome(int count, MPI_Request requests[], int* found, int indices[],
                                MPI_Status statuses[]);
+// The result of a call for many requests that has found failed ones, and has called no handler.
+[[nodiscard]] Outcome failed_several() noexcept;
 [[nodiscard]] inline Outcome Wait(const bool quietly, MPI_Request* request, MPI_Status* status) {
   const auto wait = [&] { return PMPI_Wait(request, status); };
   return quietly ? ask_quietly(wait) : ask(wait);

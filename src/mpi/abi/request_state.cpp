@@ -3,14 +3,16 @@
 
 #ifdef OPEN_MPI
 
+#include <utility>
+
 namespace imbrex::mpi {
 
 bool reads_requests = false;
+MPI_Request never_complete = MPI_REQUEST_NULL;
 
 namespace {
 
-// Tests a request that completes on demand.
-bool reads_pending_and_complete() noexcept {
+bool start_on_demand(MPI_Request* request) noexcept {
   constexpr auto query = [](void*, MPI_Status* status) {
     PMPI_Status_set_elements(status, MPI_BYTE, 0);
     PMPI_Status_set_cancelled(status, 0);
@@ -18,8 +20,13 @@ bool reads_pending_and_complete() noexcept {
   };
   constexpr auto release = [](void*) { return MPI_SUCCESS; };
   constexpr auto cancel = [](void*, int) { return MPI_SUCCESS; };
+  return PMPI_Grequest_start(query, release, cancel, nullptr, request) == MPI_SUCCESS;
+}
+
+// Tests a request that completes on demand.
+bool reads_pending_and_complete() noexcept {
   MPI_Request request;
-  if (PMPI_Grequest_start(query, release, cancel, nullptr, &request) != MPI_SUCCESS) return false;
+  if (!start_on_demand(&request)) return false;
   const bool pending = state_of(request) == RequestState::pending;
   PMPI_Grequest_complete(request);
   const bool complete = state_of(request) == RequestState::complete;
@@ -53,7 +60,14 @@ bool reads_inactive() noexcept {
 
 void learn_to_read_requests() noexcept {
   reads_requests = state_of(MPI_REQUEST_NULL) == RequestState::inactive &&
-                   reads_pending_and_complete() && reads_inactive();
+                   reads_pending_and_complete() && reads_inactive() &&
+                   start_on_demand(&never_complete);
+}
+
+void end_reading_requests() noexcept {
+  if (!std::exchange(reads_requests, false)) return;
+  PMPI_Grequest_complete(never_complete);
+  PMPI_Wait(&never_complete, MPI_STATUS_IGNORE);
 }
 
 }  // namespace imbrex::mpi

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whether requests of Open MPI are complete, read from their memory in 4.1 and 5.0, after a check
 // in MPI_Init. This library then tests only complete requests, one by one: when Open MPI finds a
-// failed request among several, it frees each request whose error is set, names one, and frees some
-// requests that are not complete yet (docs/design/mpi-facts.md).
+// failed request among several, it frees each request whose error is set, names one, frees some
+// requests that are not complete yet, and 4.1 takes failed persistent ones for good
+// (docs/design/mpi-facts.md).
 #pragma once
 
 #include <mpi.h>
@@ -20,10 +21,14 @@ enum class RequestState : std::uint8_t {
 
 #ifdef OPEN_MPI
 
-// Written by MPI_Init only, before any task calls MPI.
+// Written by the two functions below only, while no other thread calls MPI.
 extern bool reads_requests;
-// REQUIRES: MPI is initialised.
+// A generalised request that never completes: MPI_Testall, given a pending request and this one,
+// makes progress and ends neither. Null unless reads_requests.
+extern MPI_Request never_complete;
+// Called in MPI_Init and in MPI_Finalize. REQUIRES: MPI is initialised, and not finalised.
 void learn_to_read_requests() noexcept;
+void end_reading_requests() noexcept;
 
 // REQUIRES: reads_requests.
 [[nodiscard]] inline RequestState state_of(MPI_Request request) noexcept {
@@ -44,7 +49,9 @@ void learn_to_read_requests() noexcept;
 #else
 
 inline constexpr bool reads_requests = false;
+inline constexpr MPI_Request never_complete = MPI_REQUEST_NULL;
 inline void learn_to_read_requests() noexcept {}
+inline void end_reading_requests() noexcept {}
 [[nodiscard]] inline RequestState state_of(MPI_Request) noexcept { return RequestState::pending; }
 
 #endif

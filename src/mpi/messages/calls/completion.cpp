@@ -121,6 +121,7 @@ Call naming_communicator(const Call& call, MPI_Request request) noexcept {
     if (const Communicator* const on = known.posted_on()) named.comm = on->handle_unless_freed();
     if (const Persistent* const persistent = known.persistent()) {
       named.comm = persistent->communicator.handle_unless_freed();
+      named.tests_alone = true;
     }
   }
   return named;
@@ -200,7 +201,9 @@ int test_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]
   const char* const name = "MPI_Testall";
   int code = MPI_SUCCESS;
   if (all_are_mpis(count, requests)) {
-    code = PMPI_Testall(count, requests, flag, statuses);
+    code = has<Quirk::errors_reach_other_handlers>()
+               ? PMPI_Testall(count, requests, flag, statuses)
+               : end_call({.name = name}, completion::test_all(count, requests, flag, statuses));
     poll_for_others();
   } else {
     Requests all(count, requests);
@@ -215,8 +218,10 @@ int test_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Statu
   const char* const name = "MPI_Testany";
   int code = MPI_SUCCESS;
   if (all_are_mpis(count, requests)) {
-    code = reads_requests ? completion::Testany(count, requests, index, flag, status).code
-                          : PMPI_Testany(count, requests, index, flag, status);
+    code = reads_requests
+               ? end_call({.name = name},
+                          completion::Testany(count, requests, index, flag, status))
+               : PMPI_Testany(count, requests, index, flag, status);
     poll_for_others();
   } else {
     Requests all(count, requests);
@@ -237,8 +242,10 @@ int test_some(int count, MPI_Request requests[], int* found, int indices[], MPI_
   const char* const name = "MPI_Testsome";
   int code = MPI_SUCCESS;
   if (all_are_mpis(count, requests)) {
-    code = reads_requests ? completion::Testsome(count, requests, found, indices, statuses).code
-                          : PMPI_Testsome(count, requests, found, indices, statuses);
+    code = reads_requests
+               ? end_call({.name = name},
+                          completion::Testsome(count, requests, found, indices, statuses))
+               : PMPI_Testsome(count, requests, found, indices, statuses);
     poll_for_others();
   } else {
     Requests all(count, requests);
@@ -281,7 +288,14 @@ int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
   if (may_block(count, requests)) {
     waiting.begin_asking();
-    return PMPI_Waitall(count, requests, statuses);
+    if (has<Quirk::errors_reach_other_handlers>()) return PMPI_Waitall(count, requests, statuses);
+    const Call call{.name = name};
+    Outcome outcome = MPI_SUCCESS;
+    {
+      const Callback callback(call);
+      outcome = completion::Testall().wait(count, requests, statuses);
+    }
+    return end_call(call, outcome);
   }
   completion::Testall test_all;
   if (all_are_mpis(count, requests)) {

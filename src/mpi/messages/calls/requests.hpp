@@ -58,13 +58,17 @@ class Requests {
   [[nodiscard]] bool any_of_ours_done();
   // Polls once, unless the condition holds already.
   [[nodiscard]] bool poll_until(bool (Requests::*enough)());
+  // True for an active persistent receive of MPI.
+  [[nodiscard]] bool is_posted_persistent(int i) const noexcept;
+  [[nodiscard]] Outcome test_some_of_mpis();
   // MPI's request has completed with that status, or failed with that code.
   void give_back(int i, const MPI_Status& status, int code);
   void give_back(int i);
   // Gives back the requests that MPI has changed, after an error.
   void give_back_changed();
-  // The result of an operation of the library goes to `statuses_`; returns its code.
-  int take(int i);
+  // The result of an operation of the library goes to `statuses_`; returns its code. `code_so_far`:
+  // an error if the call has called an error handler already, which it does once.
+  int take(int i, int code_so_far);
 
   int count_;
   MPI_Request* requests_;

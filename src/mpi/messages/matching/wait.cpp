@@ -200,6 +200,11 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
     }
     return end_call(call, outcome);
   }
+  if (call.tests_alone) {
+    Question alone = question(test);
+    alone.requests = {&request, 1};
+    return wait_until(call, alone);
+  }
   if (spin_in_place(call.name, ask)) return end_call(call, outcome);
 
   WaitingOperation operation;

@@ -22,8 +22,9 @@ Substitute* substitute(MPI_Request request) noexcept {
   return nullptr;
 }
 
-int conclude(Substitute& operation, MPI_Request* request, MPI_Status* status) {
-  const std::unique_ptr<Substitute> owned(&operation);
+namespace {
+
+void take_result(Substitute& operation, MPI_Request* request, MPI_Status* status) noexcept {
   const MPI_Request handle = *request;
   check::end_request(handle);
   copy_status(operation.status, status);
@@ -33,12 +34,25 @@ int conclude(Substitute& operation, MPI_Request* request, MPI_Status* status) {
   } else if (Persistent* const persistent = operation.persistent()) {
     persistent->active = nullptr;
   }
-  if (operation.code == MPI_SUCCESS) {
-    if (switches.traces_messages) trace_completed(operation, handle, 0);
-    return MPI_SUCCESS;
+  if (operation.code == MPI_SUCCESS && switches.traces_messages) {
+    trace_completed(operation, handle, 0);
   }
+}
+
+}  // namespace
+
+int conclude(Substitute& operation, MPI_Request* request, MPI_Status* status) {
+  const std::unique_ptr<Substitute> owned(&operation);
+  take_result(operation, request, status);
+  if (operation.code == MPI_SUCCESS) return MPI_SUCCESS;
   operation.forget_freed();
   return raise_error(operation);
+}
+
+int conclude_quietly(Substitute& operation, MPI_Request* request, MPI_Status* status) noexcept {
+  const std::unique_ptr<Substitute> owned(&operation);
+  take_result(operation, request, status);
+  return operation.code;
 }
 
 namespace {

@@ -17,6 +17,8 @@ namespace imbrex::mpi::messages {
 // Takes the result of a done operation. The handle becomes null, or inactive if persistent; the
 // operation ends. Returns its code, for which the error handler has been called.
 int conclude(Substitute& operation, MPI_Request* request, MPI_Status* status);
+// conclude() that calls no error handler: the call of the program has called one already.
+int conclude_quietly(Substitute& operation, MPI_Request* request, MPI_Status* status) noexcept;
 // The program has freed the request; the operation goes on.
 void let_go(Substitute& operation) noexcept;
 // True if the program has freed it. REQUIRES: it cannot complete meanwhile.
