@@ -136,7 +136,6 @@ void wait_slowly(const void* const address, const char* const what, const IsRead
 
 void forget_waits() noexcept {
   for (Bucket& bucket : buckets) ::new (&bucket) Bucket;
-  blocked.store(0, std::memory_order_relaxed);
 }
 
 void wake_one(const void* const address) noexcept { Waking().add(address, 1); }
