@@ -57,8 +57,8 @@ class Observer {
 class Rank {
  public:
   struct Sums {
-    Time in_task_ns = 0;
-    Time overhead_ns = 0;
+    double in_task_ns = 0;       // of all workers: may be more than a Time holds
+    double overhead_ns = 0;
     std::int64_t tasks = 0;      // that have begun
     std::int64_t created = 0;
     std::int64_t ended = 0;

@@ -3,7 +3,6 @@
 // other and waits for them, and tasks that do the same with tasks of their own. And what the
 // library sends and receives by itself.
 #include <algorithm>
-#include <cmath>
 #include <new>
 #include <utility>
 
@@ -219,7 +218,7 @@ void Rank::post(const int worker, Task& task) {
   bool completes = false;
   if (plan.role == Role::send) {
     if (plan.bytes <= setup_.eager_bytes) {
-      called += std::llround(static_cast<double>(plan.bytes) * setup_.copy_ns_per_byte);
+      called += time_of(static_cast<double>(plan.bytes) * setup_.copy_ns_per_byte);
     }
     const int urgency = policy_->urgency_of(task.priority.load(std::memory_order_relaxed));
     completes = mpi_.send(rank_, task, plan, urgency);
