@@ -14,6 +14,7 @@ import sys
 
 import imbrex_config
 import imbrex_run
+import imbrex_simulate_limits as limits
 import imbrex_simulate_plot as plots
 import imbrex_simulate_program as own
 import imbrex_simulate_trace as recorded
@@ -58,6 +59,7 @@ TEXTS = {"pool": {"tree": "T1"}, "broadcast": {"tree": "auto"},
 # Other options that only some programs have.
 USED_BY = {"speed": (recorded.RECORDED,), "elsewhere-us": (own.OWN,), "combine-us": (own.OWN,),
            "cell-ns": ("stencil1d",), "grid": ("cholesky",), "lookahead": ("cholesky",),
+           "boundary": ("stencil1d",),
            "slow": [name for name in SIZES if name not in ("pool", "broadcast")]}
 MACHINE = {"ranks": 1, "workers": 1, "per-node": 1}
 RESULTS = ("policy", "ranks", "workers", "seconds", "in_task", "idle", "overhead", "tasks",
@@ -65,6 +67,11 @@ RESULTS = ("policy", "ranks", "workers", "seconds", "in_task", "idle", "overhead
 INTERNAL = ("events", "live_tasks", "sweep")  # in a record, and not in the JSON
 # The operations of one kernel on tiles of b x b: multiply by b^3.
 CHOLESKY_FLOPS = {"potrf": 1 / 3, "trsm": 1, "syrk": 1, "gemm": 2}
+# The sizes that decide how many tasks a program has.
+REDUCE = {"cholesky": ["n"], "stencil1d": ["steps", "chunks"], "stencil2d": ["blocks", "steps"],
+          "minife": ["iterations", "blocks"], "hpcg": ["iterations", "blocks"],
+          "exchange": ["chunks", "parts"], "wavefront": ["rows", "columns"],
+          "broadcast": ["rounds"]}
 KERNELS = {"cholesky": CHOLESKY_FLOPS, "stencil2d": ("block",),
            "minife": ("multiply", "add", "dot"),
            "hpcg": ("smooth", "multiply", "add", "dot", "fill"), "exchange": ("line",),
@@ -81,9 +88,7 @@ PARAMETERS = {
     "node_latency_us": ("node_latency_ns", lambda us: 1e3 * us),
     "node_gbit_per_s": ("node_ns_per_byte", lambda rate: 8 / rate),
     "noise": ("noise", float)}
-RATES = {"gbit_per_s", "copy_gbit_per_s", "node_gbit_per_s"}
 TIMES = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
-TASK_BYTES = 640  # of a live task: measured
 USAGE = """imbrex simulate PROGRAM [options]
        imbrex simulate [options] -- YOUR_PROGRAM [arguments]
        imbrex simulate --trace DIRECTORY [options]"""
@@ -126,8 +131,9 @@ def add_to(commands):
                        ("lookahead", "steps whose received tiles are in memory at once (default: "
                         "all)"), ("window", "value of IMBREX_WINDOW (default 512)"),
                        ("seed", "seed of the noise (default 1)")):
-        parser.add_argument(f"--{name}", type=whole, metavar="N", help=text)
-    parser.add_argument("--cell-ns", type=amount, metavar="X", help="time of a cell of the stencil")
+        parser.add_argument(f"--{name}", type=typed(limits.whole, name), metavar="N", help=text)
+    parser.add_argument("--cell-ns", type=amount("cell-ns"), metavar="X",
+                        help="time of a cell of the stencil")
     parser.add_argument("--tree", metavar="NAME", help="pool: a tree of uts, as T1 (default); "
                         "broadcast: auto (default), star, binomial, chain, binary")
     add_choices(parser)
@@ -156,7 +162,7 @@ def add_to(commands):
 
 
 def add_choices(parser):
-    parser.add_argument("--boundary", choices=("periodic", "open"), default="periodic",
+    parser.add_argument("--boundary", choices=("periodic", "open"),
                         help="boundary of the stencil (default periodic)")
     parser.add_argument("--distribution", choices=("block", "cyclic"),
                         help="owners of outer tiles (default block)")
@@ -166,31 +172,36 @@ def add_choices(parser):
 
 
 def add_times(parser):
-    parser.add_argument("--creator-us", type=amount, metavar="X", help="time to create a task "
-                        f"(default 0.2; of YOUR_PROGRAM {own.CREATOR_US})")
-    parser.add_argument("--task-us", type=amount, default=0.2, metavar="X",
+    parser.add_argument("--creator-us", type=amount("creator-us"), metavar="X", help="time to "
+                        f"create a task (default 0.2; of YOUR_PROGRAM {own.CREATOR_US})")
+    parser.add_argument("--task-us", type=amount("task-us"), default=0.2, metavar="X",
                         help="time to begin and end a task (default 0.2)")
-    parser.add_argument("--poll-gap-us", type=amount, default=2000, metavar="X", help="with "
-                        "--progress auto: time between two polls of its thread (default 2000)")
+    parser.add_argument("--poll-gap-us", type=amount("poll-gap-us"), default=2000, metavar="X",
+                        help="with --progress auto: time between two polls of its thread (default "
+                        "2000)")
+    parser.add_argument("--memory", type=amount("memory"), metavar="GIB", help="memory that a "
+                        "simulation may need (default: what this machine has)")
 
 
-def whole(text):
-    if not re.fullmatch("[0-9]+", text) or int(text) > 10 ** 12:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number")
-    return int(text)
+def typed(convert, name):
+    """The `type` of an option, which says what is valid."""
+    def convert_text(text):
+        try:
+            return convert(text, name)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return convert_text
 
 
-def amount(text):
-    value = float(text)
-    if not 0 <= value < 1e12:
-        raise argparse.ArgumentTypeError(f"{text} is not a time")
-    return value
+def amount(name):
+    return typed(limits.number, name)
 
 
 def run(options):
     if options.list:
         print_list()
         return
+    refuse_empty(options)
     if options.words_after:
         if options.program is not None:
             options.parser.error(f"give {options.program} or a program behind --, not both")
@@ -204,11 +215,15 @@ def run(options):
     elif options.program not in PROGRAMS:
         options.parser.error(f"there is no program {options.program}" if options.program else
                              "name a program, or --list")
-    refuse_unused(options)
     if options.plot and not options.plot.endswith(".svg"):
         raise CommandError(f"--plot {options.plot}: give a file that ends with .svg")
     # All mistakes are found before the first simulation starts.
-    jobs = [job for value, variant in sweep(options) for job in jobs_of(variant, value)]
+    variants = sweep(options)
+    for _, variant in variants:
+        refuse_empty(variant)
+        refuse_unused(variant)
+    jobs = [job for value, variant in variants for job in jobs_of(variant, value)]
+    needs = [size_of(options, point, policy) for _, point, policy, _ in jobs]
     for name, path in (("--json", options.json), ("--plot", options.plot)):
         if path:
             check_writable(name, path)
@@ -217,8 +232,9 @@ def run(options):
     name = (options.sweep or "policy").partition("=")[0]
     first = next(iter({**TEXTS.get(options.program, {}), **SIZES[options.program]}))
     print(heading(first))
-    for value, point, settings in jobs:
-        say_size(options.program, point)
+    for (value, point, _, settings), need in zip(jobs, needs):
+        if need:
+            print(f"imbrex simulate: {need}", file=sys.stderr)
         record = point["sizes"] | simulate(program, settings) | {"sweep": value}
         records.append(record)
         print(line_of(record, first), flush=True)
@@ -229,6 +245,13 @@ def run(options):
         write_all(options.json, json.dumps([shown(record) for record in records], indent=1) + "\n")
     if options.plot:
         write_all(options.plot, plots.bars(rankings or [plots.all_of(records, first, name)]))
+
+
+def refuse_empty(options):
+    """An empty value is a mistake of a script, and not a default."""
+    for action in options.parser._actions:
+        if action.option_strings and getattr(options, action.dest, None) == "":
+            raise CommandError(f"{action.option_strings[0]}: the value is empty")
 
 
 def refuse_unused(options):
@@ -247,7 +270,8 @@ def refuse_unused(options):
 
 
 def jobs_of(options, value):
-    """(value of the sweep, point, settings of imbrex-simulate) for each point and policy."""
+    """(value of the sweep, point, policy, settings of imbrex-simulate) for each point and
+    policy."""
     network = read_network(options.network)
     kernels = (read_kernels(options.kernels, KERNELS[options.program])
                if options.program in KERNELS else {})
@@ -256,8 +280,12 @@ def jobs_of(options, value):
         return jobs_of_trace(options, value, network, policies)
     points = read_points(options)
     for point in points if options.program == own.OWN else ():
+        fixed = max(limits.fixed_bytes(point["ranks"], point["workers"], policy, False)
+                    for policy in policies)
+        limits.check(limits.Need(0, 0, fixed, "--ranks or --workers"), point["ranks"],
+                     options.memory)
         point["recording"] = options.recorder.recording(point["ranks"])
-    return [(value or policy, point, words(options, point, policy, network, kernels))
+    return [(value or policy, point, policy, words(options, point, policy, network, kernels))
             for point in points for policy in policies]
 
 
@@ -265,8 +293,6 @@ def jobs_of_trace(options, value, network, policies):
     """jobs_of() for a recorded run: the trace has the number of ranks, and that of workers unless
     the user gives another one."""
     run_of_trace = recorded.Run(options.trace)
-    if options.speed == 0:
-        raise CommandError("--speed 0: give a number above 0")
     machine = argparse.Namespace(**vars(options))
     for name in ("ranks", "workers"):
         if getattr(machine, name) is None:
@@ -277,7 +303,7 @@ def jobs_of_trace(options, value, network, policies):
             raise CommandError(f"--ranks {point['ranks']}: the trace in {options.trace} is of "
                                f"{run_of_trace.ranks} ranks, and is simulated on as many")
         point["recorded"] = run_of_trace
-    return [(value or policy, point, words(options, point, policy, network, {}))
+    return [(value or policy, point, policy, words(options, point, policy, network, {}))
             for point in points for policy in policies]
 
 
@@ -299,7 +325,7 @@ def sweep(options):
         changed = argparse.Namespace(**vars(options))
         try:
             setattr(changed, action.dest, action.type(value) if action.type else value)
-        except (argparse.ArgumentTypeError, ValueError) as error:
+        except argparse.ArgumentTypeError as error:
             raise CommandError(f"--sweep {name}={value}: {error}") from None
         if action.choices and value not in action.choices:
             raise CommandError(f"--sweep {name}={value}: valid: {', '.join(action.choices)}")
@@ -329,41 +355,41 @@ def read_points(options):
         base[name] = getattr(options, name) or default
     points = []
     for text in options.points.split(",") if options.points else [""]:
-        point = dict(base)
+        point, given = dict(base), set()
         for word in filter(None, text.split(":")):
             name, equals, value = word.partition("=")
             if not equals or name not in names:
                 raise CommandError(f"--points: {word}: give NAME=VALUE, of {', '.join(names)}")
-            if name != "grid" and not re.fullmatch("[0-9]{1,12}", value):
-                raise CommandError(f"--points: {word}: not a whole number")
-            point[name] = value if name == "grid" else int(value)
-        points.append(checked(point, [*SIZES[options.program]]))
+            if name in given:
+                raise CommandError(f"--points: {text}: {name} is given twice")
+            given.add(name)
+            try:
+                point[name] = value if name == "grid" else limits.whole(value, name)
+            except ValueError as error:
+                raise CommandError(f"--points: {name}={error}") from None
+        points.append(checked(point, options.program))
     return points
 
 
-def checked(point, sizes):
-    for name in (*sizes, *MACHINE):
+def checked(point, program):
+    sizes = SIZES[program]
+    for name in sizes:
         if point[name] is None:
             raise CommandError(f"--{name} is missing")
-        if point[name] < 1:
-            raise CommandError(f"--{name} {point[name]}: give 1 or more")
-    large = {"n", "size", "ghost", "rows", "columns", "outer-rows", "outer-columns", "bytes"}
-    for name in (*sizes, "ranks"):
-        if point[name] > 2 ** 20 and name not in large:
-            raise CommandError(f"--{name} {point[name]}: at most 1,048,576")
-    if "iterations" in sizes and point["n"] > 1024:
-        raise CommandError(f"--n {point['n']}: a rank has at most 1,024 points in each dimension")
-    if point["workers"] > 4096:
-        raise CommandError(f"--workers {point['workers']}: at most 4,096")
+    n_most = limits.N_MOST.get(program)
+    if n_most is not None and point["n"] > n_most:
+        raise CommandError(f"--n {point['n']}: {limits.range_of(1, n_most)} for {program}")
+    if program == "broadcast" and point["ranks"] == 1:
+        raise CommandError("--ranks 1: a broadcast needs 2 ranks or more")
     point["sizes"] = {name: point[name] for name in (*point["texts"], *sizes)}
     return with_grid(point) if "grid" in point else point
 
 
 def with_grid(point):
-    grid = re.fullmatch("([0-9]{1,9})x([0-9]{1,9})", point["grid"] or "1x1")
-    if grid is None:
+    grid = re.fullmatch("([0-9]{1,9})x([0-9]{1,9})", point["grid"] or "", re.ASCII)
+    if grid is None and point["grid"] is not None:
         raise CommandError(f"--grid {point['grid']}: give ROWSxCOLUMNS, as 4x8")
-    rows, columns = map(int, grid.groups()) if point["grid"] else nearly_square(point["ranks"])
+    rows, columns = map(int, grid.groups()) if grid else nearly_square(point["ranks"])
     if rows * columns != point["ranks"]:
         raise CommandError(f"--grid {point['grid']} is not for {point['ranks']} ranks")
     return point | {"rows": rows, "columns": columns}
@@ -409,7 +435,7 @@ def words(options, point, policy, network, kernels):
         if options.cell_ns is None:
             raise CommandError("--cell-ns is missing: give the time of a cell")
         settings |= {"cell_ns": options.cell_ns, "marks": marks,
-                     "periodic": int(options.boundary == "periodic")}
+                     "periodic": int(options.boundary != "open")}
     elif options.program == "pool":
         settings |= {"node_ns": given_times(kernels, KERNELS["pool"])["node"]}
     elif options.program == own.OWN:
@@ -438,7 +464,7 @@ def words(options, point, policy, network, kernels):
 def slow_of(text, ranks):
     if text is None:
         return -1, 1.0
-    given = re.fullmatch(r"([0-9]{1,9}):([0-9]*\.?[0-9]+)", text)
+    given = re.fullmatch(r"([0-9]{1,9}):([0-9]*\.?[0-9]+)", text, re.ASCII)
     if given is None or not 0.01 <= float(given[2]) <= 100:
         raise CommandError(f"--slow {text}: give RANK:FACTOR with a factor from 0.01 to 100")
     if int(given[1]) >= ranks:
@@ -485,14 +511,13 @@ def read_network(name):
         if parameter not in PARAMETERS:
             raise CommandError(f"{path}:{number}: there is no parameter {parameter}; valid: "
                                f"{', '.join(PARAMETERS)}")
-        try:
-            amount_given = float(value)
-        except ValueError:
-            raise CommandError(f"{path}:{number}: {parameter}: not a number: {value}") from None
-        if not 0 <= amount_given < 1e12 or (parameter in RATES and amount_given == 0):
-            raise CommandError(f"{path}:{number}: {parameter} = {value}: out of range")
         word, convert = PARAMETERS[parameter]
-        found[word] = convert(amount_given)
+        if word in found:
+            raise CommandError(f"{path}:{number}: {parameter} is given twice")
+        try:
+            found[word] = convert(limits.parameter(value, parameter))
+        except ValueError as error:
+            raise CommandError(f"{path}:{number}: {error}") from None
     missing = [parameter for parameter, (word, _) in PARAMETERS.items()
                if word not in found and parameter != "noise"]
     if missing:
@@ -518,15 +543,26 @@ def read_kernels(text, names):
         entries = [(f"{text}:{number}", name, value) for number, name, value in entries_of(text)]
     kernels = {}
     for where, name, value in entries:
-        given = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)(ns|us|ms|s|gflops)", value)
+        given = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)(ns|us|ms|s|gflops)", value,
+                             re.ASCII)
         if name not in names:
             raise CommandError(f"{where}: there is no kernel {name}; valid: {', '.join(names)}")
         if given is None or not float(given[1]) > 0 or (
                 given[2] == "gflops" and names is not CHOLESKY_FLOPS):
             raise CommandError(f"{where}: {name}={value}: give a time above 0, as 6ms, or a rate, "
                                "as 40gflops")
+        if name in kernels:
+            raise CommandError(f"{where}: {name} is given twice")
         kernels[name] = (float(given[1]), given[2])
+        if given[2] != "gflops":
+            check_time(f"{where}: {name}={value}", kernels[name][0] * TIMES[given[2]])
     return kernels
+
+
+def check_time(where, nanoseconds):
+    if not nanoseconds <= limits.KERNEL_NS_MOST:
+        raise CommandError(f"{where}: a kernel takes at most "
+                           f"{limits.shown(limits.KERNEL_NS_MOST // 10 ** 9)} s")
 
 
 def given_times(kernels, names):
@@ -540,6 +576,8 @@ def kernel_times(kernels, flops, tile):
     """Returns nanoseconds by kernel. A kernel without a given time runs at the rate of gemm."""
     given = {name: number * TIMES[unit] if unit in TIMES else flops[name] * tile ** 3 / number
              for name, (number, unit) in kernels.items()}
+    for name, time in given.items():
+        check_time(f"--kernels: {name}, on a tile of {tile}", time)
     if "gemm" not in given and set(given) != set(flops):
         raise CommandError("--kernels: give gemm, from which other times follow, or all of "
                            f"{', '.join(flops)}")
@@ -567,18 +605,20 @@ def simulate(program, settings):
     return json.loads(done.stdout)
 
 
-def say_size(program, point):
-    """Before a large simulation: what it needs. Nearly all tasks may be live at once."""
+def size_of(options, point, policy):
+    """Before the first simulation: what one needs, in words. Nearly all tasks may be live at once.
+    Throws CommandError for a simulation that does not fit."""
+    program, ranks = options.program, point["ranks"]
+    is_carried = program in ("broadcast", "pool")
+    fixed = limits.fixed_bytes(ranks, point["workers"], policy, is_carried)
     if program == recorded.RECORDED:
-        if point["recorded"].size_in_words():
-            print(f"imbrex simulate: {point['recorded'].size_in_words()}", file=sys.stderr)
-        return
+        fixed += point["recorded"].records * recorded.RECORD_BYTES
     tasks, live = tasks_of(program, point)
-    if tasks < 1_000_000:
-        return
-    gib = live * TASK_BYTES / 2 ** 30
-    print(f"imbrex simulate: about {tasks / 1e6:.1f} million tasks, at most {gib:.1f} GiB of "
-          "memory", file=sys.stderr)
+    reduced = [f"--{name}" for name in REDUCE.get(program, ())] + ["--ranks"]
+    reduced += ["--workers"] if point["workers"] > 64 else []
+    text = limits.check(limits.Need(tasks, live, fixed, " or ".join(reduced)), ranks,
+                        options.memory)
+    return point["recorded"].size_in_words() if program == recorded.RECORDED else text
 
 
 def tasks_of(program, point):

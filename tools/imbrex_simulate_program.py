@@ -22,10 +22,11 @@ LINES_SHOWN = 8          # of a program that has failed
 
 
 def add_options(parser, amount):
-    parser.add_argument("--elsewhere-us", type=amount, metavar="X", help="YOUR_PROGRAM: time to "
-                        f"insert a task that runs on another rank (default {ELSEWHERE_US})")
-    parser.add_argument("--combine-us", type=amount, metavar="X", help="YOUR_PROGRAM: time to "
-                        "combine two copies of a reduction (default 0)")
+    parser.add_argument("--elsewhere-us", type=amount("elsewhere-us"), metavar="X",
+                        help="YOUR_PROGRAM: time to insert a task that runs on another rank "
+                        f"(default {ELSEWHERE_US})")
+    parser.add_argument("--combine-us", type=amount("combine-us"), metavar="X",
+                        help="YOUR_PROGRAM: time to combine two copies of a reduction (default 0)")
 
 
 class Recording:

@@ -194,8 +194,8 @@ class Simulate(unittest.TestCase):
         self.refused("fewer than three ghost layers", "stencil1d", "--size", 100, "--ghost", 40,
                      "--cell-ns", 1)
         for text, *arguments in (
-                ("not a whole number", "--n", "1e5"), ("--n 0: give 1 or more", "--n", 0),
-                ("--ranks 0", "--points", "ranks=0"),
+                ("not a whole number", "--n", "1e5"), ("--n: 0 is not a whole", "--n", 0),
+                ("--points: ranks=0", "--points", "ranks=0"),
                 ("--grid 3x2 is not for 4 ranks", "--ranks", 4, "--grid", "3x2"),
                 ("give ROWSxCOLUMNS", "--grid", "3by2"), ("did you mean fifo", "--policy", "ffo"),
                 ("seeded", "--policy", "seeded:3"), ("neither a file", "--network", "nope"),
@@ -203,7 +203,8 @@ class Simulate(unittest.TestCase):
                 ("give a time above 0", "--kernels", "gemm=-3ms"),
                 ("give a time above 0", "--kernels", "gemm=3"),
                 ("neither a file nor", "--kernels", "gemm"), ("give gemm", "--kernels", "trsm=3ms"),
-                ("not a time", "--creator-us", "-1"), ("not a time", "--creator-us", "nan"),
+                ("valid: 0 to 1e+09", "--creator-us", "-1"),
+                ("valid: 0 to 1e+09", "--creator-us", "nan"),
                 ("give NAME=VALUE", "--points", "n=3,x=4"), ("numbered from 0", "--slow", "1:2"),
                 ("RANK:FACTOR", "--slow", "0:0"),
                 ("give OPTION=VALUE", "--sweep", "policy"), ("give OPTION=VALUE", "--sweep", "x=1"),
@@ -225,14 +226,16 @@ class Simulate(unittest.TestCase):
                  "smooth=3ms,multiply=2ms,add=1ms,dot=1ms,fill=1ms"),
                 ("there is no tree T17; trees: T1", "pool", "--tree", "T17", "--kernels",
                  "node=1us"),
-                ("tree=oak: valid: auto, star", "broadcast", "--bytes", 9, "--tree", "oak"),
-                ("at most 1,024 points", "minife", "--n", 1025, "--kernels",
+                ("tree=oak: valid: auto, star", "broadcast", "--bytes", 9, "--ranks", 2,
+                 "--tree", "oak"),
+                ("valid: 1 to 1,024 for minife", "minife", "--n", 1025, "--kernels",
                  "multiply=1ms,add=1ms,dot=1ms"),
                 ("--tile is not an option of pool", "pool", "--tile", 3, "--kernels", "node=1us"),
                 ("--grid is not an option of minife", "minife", "--n", 8, "--grid", "1x1"),
                 ("broadcast has no --kernels", "broadcast", "--bytes", 9, "--kernels", "a=1s"),
-                ("--blocks 0: give 1 or more", "stencil2d", "--blocks", 0, "--kernels", "block=1s"),
-                ("at most 1,048,576", "stencil2d", "--steps", 9 ** 9, "--kernels", "block=1s")):
+                ("--blocks: 0 is not a whole number", "stencil2d", "--blocks", 0,
+                 "--kernels", "block=1s"),
+                ("valid: 1 to 1,048,576", "stencil2d", "--steps", 9 ** 9, "--kernels", "block=1s")):
             self.refused(text, *arguments)
 
     def test_files_are_refused_with_the_line(self):

@@ -18,8 +18,8 @@ ABOUT = "DIRECTORY holds the trace of a run."
 def add_options(parser, amount):
     parser.add_argument("--trace", metavar="DIRECTORY", help="simulate the run whose trace "
                         "IMBREX_TRACE has written there, on its number of ranks")
-    parser.add_argument("--speed", type=amount, metavar="X", help="trace: how many times as fast "
-                        "kernels are that --kernels does not name (default 1)")
+    parser.add_argument("--speed", type=amount("speed"), metavar="X", help="trace: how many times "
+                        "as fast kernels are that --kernels does not name (default 1)")
 
 
 class Run:

@@ -4,8 +4,10 @@
 // Prints one line of JSON.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,18 +21,26 @@ namespace imbrex::simulate {
 
 namespace {
 
+// The most of a setting; a sum or product of two stays far below time_most.
+constexpr Time setting_ns_most = 1'000'000'000'000'000;  // ten days
+constexpr double network_ns_most = 1e12;
+constexpr double ns_per_byte_most = 1e6;
+constexpr std::int64_t bytes_most = 1'000'000'000'000;
+constexpr int ranks_most = 1 << 20;
+constexpr int workers_most = 4096;
+
 [[nodiscard]] NetworkParameters take_network(Settings& settings) {
   NetworkParameters network;
-  network.latency_ns = settings.take("latency_ns", 0.0);
-  network.overhead_ns = settings.take("overhead_ns", 0.0);
-  network.gap_ns = settings.take("gap_ns", 0.0);
-  network.ns_per_byte = settings.take("ns_per_byte", 0.0);
-  network.copy_ns_per_byte = settings.take("copy_ns_per_byte", 0.0);
-  network.eager_bytes = settings.take("eager_bytes", std::int64_t{0});
-  network.sender_answers = settings.take("sender_answers", 0) != 0;
-  network.node_latency_ns = settings.take("node_latency_ns", 0.0);
-  network.node_ns_per_byte = settings.take("node_ns_per_byte", 0.0);
-  network.noise = settings.take("noise", 0.0);
+  network.latency_ns = settings.take("latency_ns", 0.0, network_ns_most);
+  network.overhead_ns = settings.take("overhead_ns", 0.0, network_ns_most);
+  network.gap_ns = settings.take("gap_ns", 0.0, network_ns_most);
+  network.ns_per_byte = settings.take("ns_per_byte", 0.0, ns_per_byte_most);
+  network.copy_ns_per_byte = settings.take("copy_ns_per_byte", 0.0, ns_per_byte_most);
+  network.eager_bytes = settings.take("eager_bytes", std::int64_t{0}, bytes_most);
+  network.sender_answers = settings.take("sender_answers", 0, 1) != 0;
+  network.node_latency_ns = settings.take("node_latency_ns", 0.0, network_ns_most);
+  network.node_ns_per_byte = settings.take("node_ns_per_byte", 0.0, ns_per_byte_most);
+  network.noise = settings.take("noise", 0.0, 100.0);
   return network;
 }
 
@@ -39,7 +49,8 @@ namespace {
   if (text == "auto") return Progress::automatic;
   if (text == "poll" || text == "callback") return Progress::poll;
   if (text == "dedicated-thread") return Progress::dedicated_thread;
-  throw Error(fmt::format("progress={}: valid: auto, poll, callback, dedicated-thread", text));
+  throw Error(fmt::format("progress={}: valid: auto, poll, callback, dedicated-thread",
+                          Settings::printable(text)));
 }
 
 void print_progress(const std::int64_t ended, const Time now) {
@@ -50,20 +61,20 @@ void print_progress(const std::int64_t ended, const Time now) {
 
 [[nodiscard]] ClusterSetup take_cluster(Settings& settings) {
   ClusterSetup setup;
-  setup.ranks = settings.take("ranks", 1);
-  setup.per_node = settings.take("per_node", 1);
-  setup.rank.workers = settings.take("workers", 1);
+  setup.ranks = settings.take("ranks", 1, ranks_most);
+  setup.per_node = settings.take("per_node", 1, ranks_most);
+  setup.rank.workers = settings.take("workers", 1, workers_most);
   setup.rank.policy = settings.take_text("policy");
-  setup.rank.window = settings.take("window", std::uint32_t{0});
-  setup.rank.creator_ns = settings.take("creator_ns", Time{0});
-  setup.rank.task_ns = settings.take("task_ns", Time{0});
+  setup.rank.window = settings.take("window", std::uint32_t{0}, std::uint32_t{1'000'000'000});
+  setup.rank.creator_ns = settings.take("creator_ns", Time{0}, setting_ns_most);
+  setup.rank.task_ns = settings.take("task_ns", Time{0}, setting_ns_most);
   setup.rank.progress = take_progress(settings);
-  setup.rank.thread_gap_ns = settings.take("poll_gap_ns", Time{1000});
+  setup.rank.thread_gap_ns = settings.take("poll_gap_ns", Time{1000}, setting_ns_most);
   setup.network = take_network(settings);
-  setup.slow_rank = settings.take("slow_rank", -1);
-  setup.slowness = settings.take("slowness", 0.0);
+  setup.slow_rank = settings.take("slow_rank", -1, setup.ranks - 1);
+  setup.slowness = settings.take("slowness", 0.01, 100.0);
   setup.seed = settings.take("seed", std::uint64_t{0});
-  if (settings.take("shows_progress", 0) != 0) setup.progress = &print_progress;
+  if (settings.take("shows_progress", 0, 1) != 0) setup.progress = &print_progress;
   return setup;
 }
 
@@ -84,16 +95,20 @@ void print_progress(const std::int64_t ended, const Time now) {
 }
 
 void print(const ClusterSetup& setup, const Outcome& outcome) {
-  const auto seconds = [](const Time time) { return static_cast<double>(time) * 1e-9; };
-  const double all = seconds(outcome.time_ns) * setup.ranks * setup.rank.workers;
-  const double in_task = seconds(outcome.sums.in_task_ns);
-  const double overhead = seconds(outcome.sums.overhead_ns);
+  const double seconds = static_cast<double>(outcome.time_ns) * 1e-9;
+  const double all = seconds * setup.ranks * setup.rank.workers;
+  // Parts of the time of all workers. A program may take no time.
+  const auto part = [all](const double time_ns) { return all > 0 ? time_ns * 1e-9 / all : 0; };
+  const double in_task = part(outcome.sums.in_task_ns);
+  const double overhead = part(outcome.sums.overhead_ns);
+  // Not below 0 by rounding.
+  const double idle = all > 0 ? std::max(1 - (in_task + overhead), 0.0) : 0;
   fmt::print(
       "{{\"policy\": \"{}\", \"ranks\": {}, \"workers\": {}, \"seconds\": {:.9f}, "
       "\"in_task\": {:.6f}, \"idle\": {:.6f}, \"overhead\": {:.6f}, \"tasks\": {}, "
       "\"messages\": {}, \"bytes\": {}, \"events\": {}, \"live_tasks\": {}{}}}\n",
-      setup.rank.policy, setup.ranks, setup.rank.workers, seconds(outcome.time_ns), in_task / all,
-      1 - (in_task + overhead) / all, overhead / all, outcome.sums.tasks, outcome.messages,
+      setup.rank.policy, setup.ranks, setup.rank.workers, seconds, in_task, idle, overhead,
+      outcome.sums.tasks, outcome.messages,
       outcome.bytes, outcome.events, outcome.sums.live_most, text_of(outcome.data));
 }
 
@@ -115,6 +130,10 @@ int run(const int count, char** const words) {
 int main(const int count, char** const words) {
   try {
     return imbrex::simulate::run(count, words);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "imbrex simulate: there is no memory for a simulation of this size: reduce "
+                       "ranks, workers, or sizes of the program\n");
+    return 1;
   } catch (const std::exception& error) {
     const std::string_view text = error.what();
     const std::string_view name = "imbrex simulate: ";

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -24,7 +25,9 @@ class Settings {
       const std::string_view word = words[i];
       const std::size_t equals = word.find('=');
       if (equals == std::string_view::npos) throw Error(fmt::format("not NAME=VALUE: {}", word));
-      values_[std::string(word.substr(0, equals))] = word.substr(equals + 1);
+      const auto [its, is_new] =
+          values_.emplace(word.substr(0, equals), word.substr(equals + 1));
+      if (!is_new) throw Error(fmt::format("the setting {} is given twice", its->first));
     }
   }
   [[nodiscard]] std::string take_text(const std::string& name) {
@@ -34,8 +37,10 @@ class Settings {
     values_.erase(found);
     return value;
   }
+  // `most`: what the type holds, if it is not given.
   template <class Number>
-  [[nodiscard]] Number take(const std::string& name, const Number least) {
+  [[nodiscard]] Number take(const std::string& name, const Number least,
+                            const Number most = std::numeric_limits<Number>::max()) {
     const std::string text = take_text(name);
     Number value{};
     const char* const end = text.data() + text.size();
@@ -48,14 +53,24 @@ class Settings {
       const auto [after, error] = std::from_chars(text.data(), end, value);
       parsed = error == std::errc() ? after : nullptr;
     }
-    if (parsed != end || !(value >= least)) {
-      throw Error(fmt::format("{}={}: not a number of {} or more", name, text, least));
+    if (parsed != end || !(value >= least && value <= most)) {
+      throw Error(fmt::format("the setting {}={} is not a number from {} to {}", name,
+                              printable(text), least, most));
     }
     return value;
   }
+  // For a message of one line.
+  [[nodiscard]] static std::string printable(const std::string_view text) {
+    constexpr std::size_t shown = 40;
+    std::string found(text.substr(0, shown));
+    for (char& letter : found) {
+      if (static_cast<unsigned char>(letter) < ' ') letter = ' ';
+    }
+    return text.size() > shown ? found + "..." : found;
+  }
   void refuse_rest() const {
     if (values_.empty()) return;
-    throw Error(fmt::format("there is no setting {}", values_.begin()->first));
+    throw Error(fmt::format("there is no setting with the name {}", values_.begin()->first));
   }
 
  private:

@@ -118,10 +118,11 @@ double quota() {
   return processors;
 }
 
-// The workers that a CPU quota leaves to this process: ranks that divide the processors divide the
-// quota, too.
+// The workers that a CPU quota leaves to this process: the ranks of a node divide the quota.
 int granted_workers(const detail::Place& place) {
-  const int mine = base::part_of(detail::threads_by_quota(), place.index, place.count);
+  const auto ranks = static_cast<int>(std::max<std::size_t>(place.allowed.size(), 1));
+  const int mine =
+      base::part_of(detail::threads_by_quota(), static_cast<int>(place.index), ranks);
   return place.reserve && mine > 1 ? mine - 1 : mine;
 }
 

@@ -2,7 +2,6 @@
 #include "simulate/carried/carriers.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <exception>
 #include <utility>
@@ -68,7 +67,7 @@ Carriers::Packet& Carriers::take_packet() {
 
 // When the processor of `rank` has sent, or handled, one message more.
 Time Carriers::take_overhead(const int rank) {
-  const Time overhead = std::llround(links_.parameters().overhead_ns);
+  const Time overhead = time_of(links_.parameters().overhead_ns);
   Port& here = port(rank);
   here.busy_until = std::max(here.busy_until, events_.now()) + overhead;
   overhead_sum_ += overhead;
@@ -125,7 +124,7 @@ void Carriers::deliver(const int from, const Landing& landing, const std::int64_
   const NetworkParameters& network = links_.parameters();
   Time when = take_overhead(from);
   if (bytes <= network.eager_bytes) {
-    when += std::llround(static_cast<double>(bytes) * network.copy_ns_per_byte);
+    when += time_of(static_cast<double>(bytes) * network.copy_ns_per_byte);
     port(from).busy_until = when;
   } else {
     when += links_.latency(from, landing.rank) + links_.latency(landing.rank, from);

@@ -55,7 +55,7 @@ class Carriers {
 
   [[nodiscard]] std::int64_t messages() const noexcept { return messages_; }
   [[nodiscard]] std::int64_t messages_handled() const noexcept { return messages_handled_; }
-  [[nodiscard]] Time overhead() const noexcept { return overhead_sum_; }
+  [[nodiscard]] double overhead() const noexcept { return overhead_sum_; }
 
  private:
   struct End;
@@ -115,7 +115,7 @@ class Carriers {
   std::vector<Packet*> free_;
   std::int64_t messages_ = 0;
   std::int64_t messages_handled_ = 0;
-  Time overhead_sum_ = 0;
+  double overhead_sum_ = 0;
 };
 
 }  // namespace imbrex::simulate

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -47,8 +46,8 @@ struct Common {
   Time slice_ns = 0;        // to begin and end a slice
   std::vector<int> ranks;   // all
   std::int64_t nodes = 0;
-  Time in_task = 0;
-  Time overhead = 0;
+  double in_task = 0;
+  double overhead = 0;
 };
 
 class PoolRank {
@@ -117,7 +116,7 @@ class PoolRank {
     while (worker.stack.bytes() != 0 && worker.items < worker.pace.slice) {
       children += expand_some(worker);
     }
-    worker.slice = std::llround(static_cast<double>(children) * common_.node_ns);
+    worker.slice = time_of(static_cast<double>(children) * common_.node_ns);
     common_.nodes += static_cast<std::int64_t>(children);
     common_.in_task += worker.slice;
     common_.overhead += common_.slice_ns;
@@ -305,7 +304,7 @@ class PoolRank {
     if (tree.name == name) return tree.parameters;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", tree.name);
   }
-  throw Error(fmt::format("there is no tree {}; trees: {}", name, names));
+  throw Error(fmt::format("there is no tree {:.40}; trees: {}", name, names));
 }
 
 using PoolRanks = std::deque<PoolRank>;

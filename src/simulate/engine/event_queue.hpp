@@ -5,13 +5,31 @@
 // Thread safety: none; a simulation has one thread.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
+
+#include "imbrex/error.hpp"
 
 namespace imbrex::simulate {
 
 using Time = std::int64_t;  // in nanoseconds, from the start of the program that is simulated
+
+// The latest moment of a simulation, and the longest time of one thing: no sum of two overflows.
+inline constexpr Time time_most = 4'000'000'000'000'000'000;
+
+// A time that was computed. Throws Error if it is too long.
+[[nodiscard]] inline Time time_of(const double nanoseconds) {
+  if (!(nanoseconds <= static_cast<double>(time_most))) {
+    throw Error(fmt::format("imbrex simulate: a time of {:.3g} s is too long: {:.3g} s is the most "
+                            "that can be simulated: reduce times or sizes",
+                            nanoseconds * 1e-9, static_cast<double>(time_most) * 1e-9));
+  }
+  return static_cast<Time>(std::llround(nanoseconds));
+}
 
 class EventQueue {
  public:
@@ -19,8 +37,9 @@ class EventQueue {
 
   [[nodiscard]] Time now() const noexcept { return now_; }
   [[nodiscard]] std::uint64_t count() const noexcept { return sequence_; }
-  // Calls act(object, argument) at `when`; now, if that is past.
+  // Calls act(object, argument) at `when`; now, if that is past. Throws Error after time_most.
   void at(const Time when, const Act act, void* const object, const std::uint64_t argument) {
+    if (when > time_most) [[unlikely]] (void)time_of(static_cast<double>(when) * 1.001);
     heap_.push_back({std::max(when, now_), sequence_++, act, object, argument});
     std::push_heap(heap_.begin(), heap_.end(), &later);
   }

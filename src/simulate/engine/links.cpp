@@ -6,14 +6,6 @@
 
 namespace imbrex::simulate {
 
-namespace {
-
-[[nodiscard]] Time rounded(const double nanoseconds) noexcept {
-  return static_cast<Time>(std::llround(nanoseconds));
-}
-
-}  // namespace
-
 Links::Links(EventQueue& events, const NetworkParameters& parameters, const int ranks,
              const int per_node, const std::uint64_t seed)
     : events_(events),
@@ -35,7 +27,7 @@ double Links::with_noise(const double latency_ns) {
 
 Time Links::latency(const int from, const int to) {
   const bool near = node_of(from) == node_of(to);
-  return rounded(with_noise(near ? parameters_.node_latency_ns : parameters_.latency_ns));
+  return time_of(with_noise(near ? parameters_.node_latency_ns : parameters_.latency_ns));
 }
 
 void Links::start(Transfer& transfer) {
@@ -51,7 +43,7 @@ void Links::start(Transfer& transfer) {
     transfer.in_flight = 1;
     transfer.chunk = transfer.bytes;
     const double copy_ns = static_cast<double>(transfer.bytes) * parameters_.node_ns_per_byte;
-    events_.at(events_.now() + latency(transfer.from, transfer.to) + rounded(copy_ns),
+    events_.at(events_.now() + latency(transfer.from, transfer.to) + time_of(copy_ns),
                [](void* const links, const std::uint64_t which) {
                  static_cast<Links*>(links)->chunk_arrived(*reinterpret_cast<Transfer*>(which));
                },
@@ -77,7 +69,7 @@ void Links::send_next(Nic& nic) {
   bytes_sent_ += bytes;
   ++transfer.in_flight;
   nic.sends = true;
-  const Time busy = rounded(busy_ns);
+  const Time busy = time_of(busy_ns);
   Nic& other = nic_of(transfer.to);
   const Time first = events_.now() + latency(transfer.from, transfer.to);
   other.receives_until = std::max(first, other.receives_until) + busy;

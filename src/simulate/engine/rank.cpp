@@ -3,7 +3,6 @@
 // in rank_creator.cpp and rank_progress.cpp.
 #include "simulate/engine/rank.hpp"
 
-#include <cmath>
 #include <utility>
 
 #include "simulate/engine/closure.hpp"
@@ -189,7 +188,7 @@ void Rank::begin(Worker& worker, Task& task) {
     begin_creator(worker, task, plan);
   } else if (plan.role == Role::compute) {
     const Time given = plan.duration >= 0 ? plan.duration : kernels_[plan.kernel].duration;
-    const Time duration = std::llround(static_cast<double>(given) * setup_.slowness);
+    const Time duration = time_of(static_cast<double>(given) * setup_.slowness);
     sums_.in_task_ns += duration;
     busy += duration;
     worker.stage = Stage::ends;
@@ -197,7 +196,7 @@ void Rank::begin(Worker& worker, Task& task) {
     if (plan.role == Role::send) {
       Time called = setup_.overhead_ns;
       if (plan.bytes <= setup_.eager_bytes) {
-        called += std::llround(static_cast<double>(plan.bytes) * setup_.copy_ns_per_byte);
+        called += time_of(static_cast<double>(plan.bytes) * setup_.copy_ns_per_byte);
       }
       sums_.overhead_ns += called;
       busy += called;

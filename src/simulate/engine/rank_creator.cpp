@@ -3,7 +3,6 @@
 // other and waits for them, and tasks that do the same with tasks of their own. And what the
 // library sends and receives by itself.
 #include <algorithm>
-#include <cmath>
 #include <new>
 #include <utility>
 
@@ -103,7 +102,7 @@ void Rank::wait_for_all(Worker& worker) { leave_creator(worker, 0, Leaves::waits
 
 // The creator leaves its worker. As in sched/run/loop/waiting.cpp the next task is found before the
 // creator is known to wait.
-void Rank::leave_creator(Worker& worker, const std::uint64_t tasks_min, const Leaves why) {
+void Rank::leave_creator(Worker& worker, const std::uint64_t half_window, const Leaves why) {
   Creator& creator = *worker.creator;
   Task& task = *creator.task;
   task.fiber = this;  // any address: it was suspended
@@ -117,7 +116,11 @@ void Rank::leave_creator(Worker& worker, const std::uint64_t tasks_min, const Le
   const bool for_all = why == Leaves::waits_for_all;
   if (why == Leaves::ahead) {
     const auto ready = static_cast<std::uint64_t>(policy_->size());
-    put_behind(worker, task, sched::rules::tasks_before(ready, tasks_min));
+    const std::size_t workers = workers_.size();
+    if (task.tied) {
+      worker.turn_of_others.expect(sched::rules::tasks_kept(half_window, workers), workers);
+    }
+    put_behind(worker, task, sched::rules::tasks_before(ready, half_window, workers));
   } else if (why != Leaves::waits_for_event &&
              creator.family.current->begin_wait(for_all ? task::Await::descendants
                                                         : task::Await::children)) {
@@ -215,7 +218,7 @@ void Rank::post(const int worker, Task& task) {
   bool completes = false;
   if (plan.role == Role::send) {
     if (plan.bytes <= setup_.eager_bytes) {
-      called += std::llround(static_cast<double>(plan.bytes) * setup_.copy_ns_per_byte);
+      called += time_of(static_cast<double>(plan.bytes) * setup_.copy_ns_per_byte);
     }
     const int urgency = policy_->urgency_of(task.priority.load(std::memory_order_relaxed));
     completes = mpi_.send(rank_, task, plan, urgency);

@@ -2,7 +2,6 @@
 // The tasks of a simulated rank that take steps: a task computes, creates tasks, sends, receives
 // and waits in the order of its steps. What such a task begins without waiting for it is a task of
 // the library, whose completion is a signal.
-#include <cmath>
 #include <span>
 #include <utility>
 
@@ -31,7 +30,7 @@ bool Rank::take_step(Worker& worker, const TaskStep& step) {
   Creator& creator = *worker.creator;
   switch (step.act) {
     case Act::compute: {
-      const Time time = std::llround(static_cast<double>(step.amount) * setup_.slowness);
+      const Time time = time_of(static_cast<double>(step.amount) * setup_.slowness);
       sums_.in_task_ns += time;
       ++creator.position;
       return take_time(worker, time);
@@ -82,7 +81,7 @@ bool Rank::call_operation(Worker& worker, const TaskStep& step) {
   if (sends && !std::exchange(creator.in_step, true)) {
     Time called = setup_.overhead_ns;
     if (plan.bytes <= setup_.eager_bytes) {
-      called += std::llround(static_cast<double>(plan.bytes) * setup_.copy_ns_per_byte);
+      called += time_of(static_cast<double>(plan.bytes) * setup_.copy_ns_per_byte);
     }
     sums_.overhead_ns += called;
     return take_time(worker, called);

@@ -229,7 +229,7 @@ TEST(Simulate, a_stencil_sends_and_receives_what_its_application_does_under_ever
 
 TEST(Simulate, a_slow_rank_takes_longer_for_its_kernels_and_no_other_does) {
   ClusterSetup setup = cluster(6, 3, "fifo");
-  Time in_task[2];
+  double in_task[2];
   for (const bool is_slow : {false, true}) {
     setup.slow_rank = is_slow ? 0 : -1;
     setup.slowness = 3;
@@ -250,7 +250,8 @@ TEST(Simulate, one_input_gives_one_result_bit_by_bit) {
       setup.observer = &recorder;
       const auto program = make_cholesky(small_cholesky(), durations);
       const Outcome outcome = simulate(*program, setup);
-      times.push_back({outcome.time_ns, outcome.sums.in_task_ns, outcome.sums.overhead_ns,
+      times.push_back({outcome.time_ns, static_cast<Time>(outcome.sums.in_task_ns),
+                       static_cast<Time>(outcome.sums.overhead_ns),
                        static_cast<Time>(outcome.events)});
       for (const auto& run : recorder.runs()) {
         times.back().insert(times.back().end(), {run.rank, run.worker, run.node, run.began});
@@ -265,7 +266,8 @@ TEST(Simulate, the_time_is_neither_below_the_work_nor_below_the_longest_chain) {
     const ClusterSetup setup = cluster(6, 3, policy);
     const auto program = make_cholesky(small_cholesky(), durations);
     const Outcome outcome = simulate(*program, setup);
-    EXPECT_GE(outcome.time_ns * 18, outcome.sums.in_task_ns + outcome.sums.overhead_ns) << policy;
+    EXPECT_GE(static_cast<double>(outcome.time_ns * 18),
+              outcome.sums.in_task_ns + outcome.sums.overhead_ns) << policy;
     EXPECT_GE(outcome.time_ns, 13 * 10'000 + 12 * 30'000 + 12 * 30'000) << policy;
   }
 }

@@ -22,6 +22,7 @@ class Blocks final : public Program {
  public:
   Blocks(const BlocksSetup& setup, const DurationOf& duration_of)
       : block_ns_(duration_of("block")), ranks_(setup.ranks) {
+    check_messages(static_cast<double>(setup.blocks) * setup.blocks * setup.steps);
     problem_.blocks = setup.blocks;
     problem_.side = setup.side;
     problem_.steps = setup.steps;
@@ -62,6 +63,9 @@ class Blocks final : public Program {
   [[nodiscard]] static std::uint64_t copy(const int step, const int block) noexcept {
     return edges(step, block) + 2;
   }
+  [[nodiscard]] Time step_ns(const int block, const int step) const {
+    return time_of(static_cast<double>(block_ns_) * problem_.cost(block, step));
+  }
   // What `rank` does where the task of `block` is inserted.
   void add_step(const int rank, const int block, const int step, Batch& batch) {
     const int reader = owner(block);
@@ -84,7 +88,7 @@ class Blocks final : public Program {
                    sends ? AccessKind::in : AccessKind::out);
     }
     if (rank != reader) return;
-    batch.add({.kernel = step_kind, .duration = block_ns_ * problem_.cost(block, step)});
+    batch.add({.kernel = step_kind, .duration = step_ns(block, step)});
     batch.access(cells(block), AccessKind::inout);
     batch.access(edges(step + 1, block), AccessKind::out);
     for (const std::uint64_t datum : read) batch.access(datum, AccessKind::in);

@@ -101,7 +101,7 @@ class Creator {
 class Cholesky final : public Program {
  public:
   Cholesky(const CholeskySetup& setup, const DurationOf& duration_of)
-      : setup_(setup),
+      : setup_(checked(setup)),
         layout_{.n = setup.n, .tile = setup.tile, .grid = {setup.rows, setup.columns}},
         steps_(static_cast<std::size_t>(setup.rows * setup.columns), 0) {
     for (const char* const name : {"potrf", "trsm", "syrk", "gemm"}) {
@@ -119,6 +119,12 @@ class Cholesky final : public Program {
   }
 
  private:
+  [[nodiscard]] static const CholeskySetup& checked(const CholeskySetup& setup) {
+    const auto tiles = static_cast<double>((setup.n - 1) / setup.tile + 1);
+    check_messages(tiles * tiles);
+    return setup;
+  }
+
   const CholeskySetup setup_;
   const tiled::Layout layout_;
   std::vector<Kernel> kernels_;

@@ -49,6 +49,8 @@ class Exchange final : public Program {
     if (setup.n % setup.ranks != 0) {
       throw Error(fmt::format("n = {} is not a multiple of the {} ranks", setup.n, setup.ranks));
     }
+    check_messages(static_cast<double>(sent_groups_.size()) *
+                   static_cast<double>(sent_chunks_.size()));
   }
   const std::vector<Kernel>& kernels() const override { return kernels_; }
   // One call for the receives of each group that is sent, one for the computation before the
@@ -60,7 +62,7 @@ class Exchange final : public Program {
       add_receives(step, batch);
     } else if (step == groups) {
       for (std::size_t k = 0; k < chunks_.size(); ++k) {
-        add_lines(chunks_[k] * line_ns_, batch);
+        add_lines(lines_ns(chunks_[k]), batch);
         batch.access(computed(k), AccessKind::out);
       }
     } else if (step <= 2 * groups) {
@@ -69,7 +71,7 @@ class Exchange final : public Program {
       add_pieces(batch);
     } else {
       for (std::size_t l = 0; l < groups_.size(); ++l) {
-        add_lines(groups_[l] * line_ns_, batch);
+        add_lines(lines_ns(groups_[l]), batch);
         batch.access(arrived(by_groups() ? l : 0), AccessKind::in);
       }
     }
@@ -94,6 +96,9 @@ class Exchange final : public Program {
   [[nodiscard]] bool by_groups() const noexcept {
     return setup_.variant == ExchangeVariant::messages ||
            setup_.variant == ExchangeVariant::partial_receive;
+  }
+  [[nodiscard]] Time lines_ns(const std::int64_t lines) const {
+    return time_of(static_cast<double>(lines) * static_cast<double>(line_ns_));
   }
   void add_lines(const Time duration, Batch& batch, const int priority = 0) const {
     batch.add({.kernel = lines_kind, .priority = priority, .duration = duration});
@@ -136,13 +141,13 @@ class Exchange final : public Program {
   // The block of a rank is computed when it is here, group by group; what needs all blocks follows.
   void add_pieces(Batch& batch) const {
     for (std::size_t l = 0; l < groups_.size(); ++l) {
-      const auto group_ns = static_cast<double>(groups_[l] * line_ns_);
+      const auto group_ns = static_cast<double>(lines_ns(groups_[l]));
       for (int from = 0; from < setup_.ranks; ++from) {
-        add_lines(std::llround((1 - joined_) * group_ns / setup_.ranks), batch);
+        add_lines(time_of((1 - joined_) * group_ns / setup_.ranks), batch);
         batch.access(arrived(static_cast<std::size_t>(from)), AccessKind::in);
         batch.access(piece(l, from), AccessKind::out);
       }
-      add_lines(std::llround(joined_ * group_ns), batch, 1);
+      add_lines(time_of(joined_ * group_ns), batch, 1);
       for (int from = 0; from < setup_.ranks; ++from) {
         batch.access(piece(l, from), AccessKind::in);
       }

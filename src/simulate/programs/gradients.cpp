@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -160,7 +159,7 @@ class Steps {
       ns += static_cast<double>(times_[kernel]) * loop.calls[kernel];
     }
     // The times are those of all points of the finest brick.
-    return std::llround(ns * static_cast<double>(loop.brick.blocks()[block].count()) / points_);
+    return time_of(ns * static_cast<double>(loop.brick.blocks()[block].count()) / points_);
   }
   void declare(const Loop& loop, const std::size_t block) const {
     const auto number = static_cast<int>(block);

@@ -2,17 +2,28 @@
 // The generators: programs whose tasks and messages are known without running them.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string_view>
 
+#include "imbrex/error.hpp"
 #include "simulate/engine/program.hpp"
 
 namespace imbrex::simulate {
 
 // The duration of a kernel, in nanoseconds, by its name.
 using DurationOf = std::function<Time(std::string_view kernel)>;
+
+// Throws Error if a program has more messages between two ranks than there are tags.
+inline void check_messages(const double most) {
+  constexpr double tags = 2'147'483'647;
+  if (most <= tags) return;
+  throw Error(fmt::format("imbrex simulate: the program has up to {:.3g} messages between two "
+                          "ranks, and there are {:.0f} tags: reduce its sizes", most, tags));
+}
 
 struct CholeskySetup {
   std::int64_t n = 0;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <vector>
 
 #include "imbrex/error.hpp"
@@ -97,7 +96,7 @@ class Stencil final : public Program {
                  const std::uint64_t after, Batch& batch) const {
     const int copy = step & 1;
     const auto length = static_cast<double>(parts_[static_cast<std::size_t>(rank)][part]);
-    batch.add({.kernel = sweep_kind, .duration = std::llround(length * setup_.cell_ns)});
+    batch.add({.kernel = sweep_kind, .duration = time_of(length * setup_.cell_ns)});
     batch.access(before, AccessKind::in);
     batch.access(cells(copy, part), AccessKind::in);
     batch.access(after, AccessKind::in);

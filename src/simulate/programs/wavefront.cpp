@@ -3,7 +3,6 @@
 // creates a task for each of its inner tiles, waits for them and sets its own futures. The tiling
 // and the owners of tiles are the application's own code. The library carries values between ranks:
 // a rank asks for all values at the beginning, so only the values are messages here.
-#include <cmath>
 #include <vector>
 
 #include "simulate/programs/programs.hpp"
@@ -31,7 +30,13 @@ class Wavefront final : public Program {
                 .distribution = setup.cyclic ? Distribution::cyclic : Distribution::block},
         cell_ns_(static_cast<double>(duration_of("tile")) /
                  static_cast<double>(setup.inner_rows * setup.inner_columns)),
-        diagonals_(static_cast<std::size_t>(setup.ranks), 0) {}
+        diagonals_(static_cast<std::size_t>(setup.ranks), 0) {
+    const auto tiles = [](const std::int64_t cells, const std::int64_t outer) {
+      return static_cast<double>((cells + outer - 1) / outer);
+    };
+    check_messages(static_cast<double>(parts) * tiles(setup.rows, setup.outer_rows) *
+                   tiles(setup.columns, setup.outer_columns));
+  }
   const std::vector<Kernel>& kernels() const override { return kernels_; }
   bool next(const int rank, Batch& batch) override {
     int& diagonal = diagonals_[static_cast<std::size_t>(rank)];
@@ -50,7 +55,7 @@ class Wavefront final : public Program {
       for (int j = 0; j < across; ++j) {
         const auto columns =
             static_cast<double>(Tiling::part(extent.columns, tiling_.inner.columns, j));
-        batch.add({.kernel = inner_kind, .duration = std::llround(rows * columns * cell_ns_)});
+        batch.add({.kernel = inner_kind, .duration = time_of(rows * columns * cell_ns_)});
         batch.access(2 * static_cast<std::uint64_t>(j) + 1, AccessKind::inout);
         batch.access(2 * static_cast<std::uint64_t>(i) + 2, AccessKind::inout);
       }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -716,7 +715,7 @@ void scale(RecordedRank& rank, const TraceHead& head, const double speed) {
     if (factor == 1) continue;
     for (TaskStep& step : task.steps) {
       if (step.act != Act::compute) continue;
-      step.amount = std::llround(static_cast<double>(step.amount) * factor);
+      step.amount = time_of(static_cast<double>(step.amount) * factor);
     }
   }
 }
