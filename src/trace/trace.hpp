@@ -206,4 +206,7 @@ struct Header {
 [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t intern_code(const void* code,
                                                                   const char* otherwise);
 
+// Counts an operation that has no records. `what`: a literal, in the plural, for readers.
+[[gnu::cold]] void count_unrecorded(const char* what) noexcept;
+
 }  // namespace imbrex::trace
