@@ -231,6 +231,9 @@ def run(options):
     records = []
     name = (options.sweep or "policy").partition("=")[0]
     first = next(iter({**TEXTS.get(options.program, {}), **SIZES[options.program]}))
+    lacks = jobs[0][1]["recorded"].unrecorded() if options.trace is not None else ""
+    if lacks:
+        print(lacks)
     print(heading(first))
     for (value, point, _, settings), need in zip(jobs, needs):
         if need:

@@ -60,6 +60,11 @@ class Run:
                     file.write(f"{round(times.get(entry['name'], -1))} {name}\n")
         return {"heads": path, "speed": speed, "tells": 1}
 
+    def unrecorded(self):
+        """A line about what the trace does not contain; empty if there is nothing."""
+        what = reader.describe_unrecorded(reader.unrecorded_of(head) for head in self.heads)
+        return f"not recorded, and so not simulated: {what}" if what else ""
+
     def size_in_words(self):
         """What a large trace needs; empty for others."""
         if self.records < LARGE:

@@ -49,6 +49,28 @@ Names& names() {
   return table;
 }
 
+// The operations that have no records, by kind.
+struct Unrecorded {
+  base::SpinLock lock;
+  std::map<std::string_view, std::uint64_t> counts IMBREX_GUARDED_BY(lock);
+};
+Unrecorded& unrecorded() {
+  static Unrecorded& all = *new Unrecorded;  // used after static destructors have run
+  return all;
+}
+
+// As a list in JSON.
+std::string list_unrecorded() {
+  Unrecorded& all = unrecorded();
+  const std::lock_guard guard(all.lock);
+  std::string text = "[";
+  for (const auto& [what, count] : all.counts) {
+    text += fmt::format("{}{{\"what\": {}, \"count\": {}}}", text.size() == 1 ? "" : ", ",
+                        json_text(what), count);
+  }
+  return text + "]";
+}
+
 // The program's command line as a list in JSON; bytes beyond 4,000 are left out.
 std::string command_line() {
   std::string text(4000, '\0');
@@ -155,6 +177,12 @@ std::uint64_t intern_at(const char* const text, const void* const code) {
     table.codes.push_back({entry->second, code, true});
   }
   return entry->second;
+}
+
+void count_unrecorded(const char* const what) noexcept {
+  Unrecorded& all = unrecorded();
+  const std::lock_guard guard(all.lock);
+  ++all.counts[what];
 }
 
 void Recorder::enable(const bool timing, const bool tracing, const std::uint32_t worker) noexcept {
@@ -337,10 +365,10 @@ Head head_of(const Header& header, const TimeBase& time) {
   Head head{fmt::format(
                 "{{\"version\": {}, \"rank\": {}, \"ranks\": {}, \"workers\": {}, \"policy\": {}, "
                 "\"host\": {}, \"start_ns\": {}, \"end_ns\": {}, \"cut\": {},\n \"command\": {}, "
-                "\"processors\": [{}],\n ",
+                "\"processors\": [{}], \"unrecorded\": {},\n ",
                 format_version, header.rank, header.ranks, header.workers, json_text(header.policy),
                 json_text(host), time.start_ns(), time.end_ns(), json_text(header.cut),
-                command_line(), fmt::join(header.processors, ", ")),
+                command_line(), fmt::join(header.processors, ", "), list_unrecorded()),
             0};
   look_up_codes();
   head.counts_at = head.text.size();

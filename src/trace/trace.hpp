@@ -209,4 +209,7 @@ struct Header {
 // intern_code().
 [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t intern_at(const char* text, const void* code);
 
+// Counts an operation that has no records. `what`: a literal, in the plural, for readers.
+[[gnu::cold]] void count_unrecorded(const char* what) noexcept;
+
 }  // namespace imbrex::trace

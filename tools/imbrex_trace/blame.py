@@ -79,7 +79,7 @@ class Run:
                 continue
             begin = min(one.start, time)
             yield Step(Why.TASK, begin, time, rank, one.task, worker=one.worker)
-            one, time = yield from self.enabled(rank, index, one, begin)
+            rank, one, time = yield from self.enabled(rank, index, one, begin)
 
     def awaited(self, index, one, time, stop):
         """The last arrival for which the task waited in this slice before `time`."""
@@ -110,7 +110,7 @@ class Run:
             step = Step(Why.MESSAGE, sent, moment, rank, one.task, peer, one.worker, cause.bytes)
         else:
             peer, last = self.last[rank, id(cause)]
-            task, sent = last.task, min(last.start, moment)
+            task, sent = last.begun_by or last.task, min(last.start, moment)
             step = Step(Why.MESSAGE, sent, moment, rank, one.task, peer, one.worker,
                         call=self.histories[rank].rank.names[cause.name].name)
         yield step
@@ -124,20 +124,32 @@ class Run:
         return slices[position] if position >= 0 else None
 
     def enabled(self, rank, index, one, begin):
-        """Finds the event that let this slice begin; yields the step between."""
+        """Finds the event that let this slice begin; yields the steps between."""
         if one.part > 1:
             before = index.parts[one.task][one.part - 2]
+            arrival = index.last_of([before.waits_future] if before.waits_future else [], begin)
+            if arrival is not None and arrival[0] > before.end:
+                return (yield from self.arrived(rank, one, begin, arrival))
             cause = self.waker(index, one, before, begin)
             if cause is None:
                 yield Step(Why.WAIT, before.end, begin, rank, one.task, worker=one.worker,
                            waits_for=name_of(index, before.waits_for))
-                return before, before.end
+                return rank, before, before.end
             task, time = cause
         else:
             task, time = self.maker(index, one, begin)
+            arrival = index.last_of(index.history.tasks[one.task].futures, begin)
+            if arrival is not None and arrival[0] > time:
+                return (yield from self.arrived(rank, one, begin, arrival))
         time = min(time, begin)
         yield Step(Why.READY, time, begin, rank, one.task, worker=one.worker)
-        return self.slice_at(index, task, time), time
+        return rank, self.slice_at(index, task, time), time
+
+    def arrived(self, rank, one, begin, arrival):
+        """A message or collective has set the future that the slice waited for."""
+        moment, cause = arrival
+        yield Step(Why.READY, moment, begin, rank, one.task, worker=one.worker)
+        return (yield from self.over(rank, one, moment, cause))
 
     @staticmethod
     def waker(index, one, before, begin):

@@ -25,6 +25,7 @@ class Flight:
     receive_task: int
     send_worker: int
     receive_worker: int
+    arrival: object = None  # the received Message
 
 
 class Place:
@@ -91,7 +92,7 @@ def flights(histories):
     pairs = [Flight(source=key[0], target=key[1], sent=start.time,
                     received=max(end.time, start.time), bytes=start.bytes, tag=key[2],
                     send_task=start.task, receive_task=end.task, send_worker=start.worker,
-                    receive_worker=end.worker)
+                    receive_worker=end.worker, arrival=end)
              for key, starts in sent.items() for start, end in zip(starts, received.get(key, ()))]
     pairs.sort(key=lambda flight: flight.sent)
     return pairs
@@ -125,6 +126,14 @@ class RankIndex:
     starts: dict  # worker -> slices by start
     arrivals: dict  # task -> what it got from others (Flight or Collective), by time
     waits: dict  # task -> (start, end) of waits in place
+    causes: dict  # id of a received Message, or of a Collective -> (time, Flight or Collective)
+
+    def last_of(self, futures, until):
+        """(time, Flight or Collective) of the last arrival that set one of the futures by then."""
+        causes = [self.causes[id(arrival)] for future in futures
+                  for arrival in future.all_arrivals() if id(arrival) in self.causes]
+        return max((cause for cause in causes if cause[0] <= until),
+                   key=lambda cause: cause[0], default=None)
 
 
 def index(history, arrived):
@@ -142,6 +151,8 @@ def index(history, arrived):
             if piece.state is State.IDLE and piece.task:
                 waits[piece.task].append((piece.start, piece.end))
     arrivals = collections.defaultdict(list)
+    causes = {id(flight.arrival): (flight.received, flight) for flight in arrived}
+    causes |= {id(one): (one.end, one) for one in history.collectives if one.end >= 0}
     for flight in arrived:
         arrivals[flight.receive_task].append((flight.received, flight))
     for one in history.collectives:
@@ -150,7 +161,7 @@ def index(history, arrived):
     for times in list(arrivals.values()) + list(waits.values()):
         times.sort(key=lambda pair: pair[0])
     ended = sorted((slices[-1].end, task) for task, slices in parts.items())
-    return RankIndex(history, predecessors(history), parts, ended, starts, arrivals, waits)
+    return RankIndex(history, predecessors(history), parts, ended, starts, arrivals, waits, causes)
 
 
 def united(spans):

@@ -11,6 +11,9 @@ import sys
 from imbrex_trace.reader import NO_WORKER, Kind, Name, TraceError
 
 AWAITS_TASK = 1  # field c of TASK_SUSPEND: b is a task
+AWAITS_FUTURE = 3  # b is a future
+AFTER = 5  # the kind of an access: it follows a task or a future
+WAS_SET = 1  # this bit of a future: it was set when the record was made
 LOW_HALF = (1 << 32) - 1  # of field c: the communicator; above it: the number of a request
 COLLECTIVE_BYTES_MAX = (1 << 40) - 1  # of field b; above it: the root
 DATUM_MAX = (1 << 40) - 1
@@ -44,6 +47,7 @@ class Slice:
     part: int  # 1 for the first, one more after each suspension
     waits_for: int = -1  # name of what it waits for, if a suspension ended it
     waits_task: int = 0  # the task that it waits for, if it is one
+    waits_future: object = None  # the Future that it waits for, if messages set it
 
 
 @dataclasses.dataclass(**SLOTS)
@@ -56,6 +60,19 @@ class Message:
     bytes: int
     communicator: int
     task: int  # that sent or received it; 0 for none
+
+
+@dataclasses.dataclass(**SLOTS)
+class Future:
+    """A future that requests set: of a request that the program has handed over, or of a part of a
+    collective, or a joint of such futures."""
+    arrivals: list = dataclasses.field(default_factory=list)  # of received Message, Collective
+    parts: list = dataclasses.field(default_factory=list)  # of Future
+
+    def all_arrivals(self):
+        yield from self.arrivals
+        for part in self.parts:
+            yield from part.all_arrivals()
 
 
 @dataclasses.dataclass(**SLOTS)
@@ -73,13 +90,15 @@ class Copy:
 
 @dataclasses.dataclass(**SLOTS)
 class Collective:
-    """A task's stay in a collective call."""
+    """A task's stay in a collective call, or a non-blocking collective, whose task is the one that
+    has found it complete."""
     task: int
     name: int
     bytes: int
     communicator: int
     start: int
     end: int = -1  # -1: it is still in it at the end
+    begun_by: int = 0  # of a non-blocking one: the task
 
 
 @dataclasses.dataclass(**SLOTS)
@@ -91,6 +110,7 @@ class Task:
     root: bool = False  # the code of main, which no task spawned
     created: int = -1  # time; -1: before the trace, or never
     accesses: tuple = ()  # of (place, kind), as the trace has them
+    futures: tuple = ()  # of Future, which it must follow
 
 
 @dataclasses.dataclass
@@ -226,6 +246,10 @@ class Player:
         self.copies = []
         self.data = {}
         self.inside = {}  # task -> its Collective
+        self.begun = {}  # number of a request -> its Collective
+        self.futures = {}  # address -> its present Future
+        self.given = {}  # number of a request -> the Future that the program got for it
+        self.joins = {}  # worker -> the joint that its last record was about
         self.threads = set()  # tasks without a creator or a begin, such as an OpenMP thread's wait
         # for its next region: no time is counted for them
         self.away = {}  # innermost task of a suspended stack -> its tasks, outermost first
@@ -237,9 +261,13 @@ class Player:
 
     def play(self, record):
         time, task, number, kind, a, b, c = record
+        if kind != Kind.FUTURE_JOINS:
+            self.joins.pop(number, None)
         if kind in (Kind.MESSAGE_SENT, Kind.MESSAGE_RECEIVED):
             self.messages.append(Message(time, number, kind == Kind.MESSAGE_SENT, signed(b),
                                          signed(b >> 32), a, c & LOW_HALF, task))
+            if kind == Kind.MESSAGE_RECEIVED and c >> 32 in self.given:
+                self.given[c >> 32].arrivals.append(self.messages[-1])
             return
         if kind > Kind.MESSAGE_RECEIVED:
             self.note(record)
@@ -259,7 +287,8 @@ class Player:
             self.end(worker, time, task)
         elif kind == Kind.TASK_SUSPEND:
             if task in (piece.task for piece in worker.stack):  # else an inner one took it along
-                self.suspend(worker, time, a, b if c == AWAITS_TASK else 0)
+                self.suspend(worker, time, a, b if c == AWAITS_TASK else 0,
+                             self.futures.get(b & ~WAS_SET) if c == AWAITS_FUTURE else None)
             elif task not in self.tasks:
                 self.threads.add(task)
         elif kind == Kind.TASK_RESUME:
@@ -281,6 +310,8 @@ class Player:
             self.tasks[task] = Task(name=a, priority=signed(b), parent=c, created=time, parts=parts)
         elif kind == Kind.TASK_ACCESS and task in self.tasks:
             self.tasks[task].accesses += ((a, b),)
+            if b == AFTER and not a and c & ~WAS_SET in self.futures:
+                self.tasks[task].futures += (self.futures[c & ~WAS_SET],)
         elif kind == Kind.TASK_PRIORITY and task in self.tasks:
             self.tasks[task].priority = signed(a)
         elif kind == Kind.MESSAGE_WAITED:
@@ -290,6 +321,35 @@ class Player:
             self.collectives.append(self.inside[task])
         elif kind == Kind.COLLECTIVE_END and task in self.inside:
             self.inside.pop(task).end = time
+        elif kind == Kind.COLLECTIVE_POSTED:
+            self.begun[c >> 32] = Collective(0, a, b & COLLECTIVE_BYTES_MAX, c & LOW_HALF, time,
+                                             begun_by=task)
+            self.collectives.append(self.begun[c >> 32])
+        else:
+            self.note_future(record)
+
+    def note_future(self, record):
+        """Notes which requests set which futures."""
+        time, task, worker, kind, a, b, c = record
+        if kind == Kind.REQUEST_GIVEN:
+            # A joint may have named it before. Memory is used again: an old one has arrived.
+            known = self.futures.get(b & ~WAS_SET)
+            if known is None or known.arrivals or known.parts:
+                known = self.futures[b & ~WAS_SET] = Future()
+            self.given[c >> 32] = known
+        elif kind == Kind.REQUEST_ENDED and c >> 32 in self.begun:
+            one = self.begun.pop(c >> 32)
+            one.end = time
+            if c >> 32 in self.given:
+                self.given[c >> 32].arrivals.append(one)
+            else:
+                one.task = task
+        elif kind == Kind.FUTURE_JOINS and a == AWAITS_FUTURE:
+            if self.joins.get(worker) != c:
+                self.futures[c & ~WAS_SET] = Future()
+            self.joins[worker] = c
+            part = self.futures.setdefault(task & ~WAS_SET, Future())
+            self.futures[c & ~WAS_SET].parts.append(part)
 
     def pass_time(self, worker, time):
         """Adds a piece for the worker's activity since its last event."""
@@ -318,9 +378,10 @@ class Player:
         self.slices += reversed(stack)
         return [piece.task for piece in stack]
 
-    def suspend(self, worker, time, waits_for, waits_task):
+    def suspend(self, worker, time, waits_for, waits_task, waits_future=None):
         worker.stack[-1].waits_for = waits_for
         worker.stack[-1].waits_task = waits_task
+        worker.stack[-1].waits_future = waits_future
         tasks = self.leave(worker, time)
         self.away[tasks[-1]] = tasks
 

@@ -57,6 +57,8 @@ def read(name):
 
 def about(report):
     lines_ = [f"<p id=about>{html.escape(figures.about(report))}</p>"]
+    if report.unrecorded:
+        lines_.insert(0, f"<p class=gaps>{html.escape(report.unrecorded)}</p>")
     if figures.left_out(report):
         lines_.append(f"<p>{html.escape(figures.left_out(report))}</p>")
     if figures.command(report):

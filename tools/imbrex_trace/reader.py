@@ -85,6 +85,7 @@ class Rank:
     processors: tuple = ()  # that its workers could use; empty in older traces
     lost: int = 0  # records for which there was no room
     why_lost: str = ""
+    unrecorded: tuple = ()  # of (what, count): operations that have no records
 
     @property
     def is_partial(self):
@@ -131,6 +132,16 @@ def describe_gaps(ranks):
     return f"the trace is incomplete: {'; '.join(parts)}" if parts else ""
 
 
+def describe_unrecorded(ranks):
+    """Returns what the ranks did and the trace does not contain; empty if it contains everything.
+    `ranks` are the lists of (what, count) of the ranks."""
+    counts = collections.Counter()
+    for unrecorded in ranks:
+        for what, count in unrecorded:
+            counts[what] += count
+    return ", ".join(f"{count} {what}" for what, count in counts.most_common())
+
+
 def plural(numbers):
     return f"rank{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
@@ -169,7 +180,12 @@ def read_rank(path, number):
                 records=records, cut=head.get("cut", ""),
                 command=tuple(head.get("command", ())),
                 processors=tuple(head.get("processors", ())), lost=head.get("lost", 0),
-                why_lost=head.get("why_lost", ""))
+                why_lost=head.get("why_lost", ""), unrecorded=unrecorded_of(head))
+
+
+def unrecorded_of(head):
+    """Older libraries have left the key out."""
+    return tuple((entry["what"], entry["count"]) for entry in head.get("unrecorded", ()))
 
 
 def read_head(path):
@@ -204,6 +220,11 @@ def read_head(path):
         if not (isinstance(entry, dict) and isinstance(entry.get("name"), str)
                 and isinstance(entry.get("where"), str)):
             raise TraceError(f"{path}: names[{position}] is not {{\"name\", \"where\"}}")
+    unrecorded = head.get("unrecorded", [])
+    if type(unrecorded) is not list or any(
+            type(entry) is not dict or type(entry.get("what")) is not str
+            or type(entry.get("count")) is not int for entry in unrecorded):
+        raise TraceError(f"{path}: key \"unrecorded\" is no list of {{\"what\", \"count\"}}")
     if head["end_ns"] < head["start_ns"]:
         raise TraceError(f"{path}: ends {head['start_ns'] - head['end_ns']} ns before it starts")
     return head

@@ -9,7 +9,7 @@ import textwrap
 from imbrex_trace import blame, copies, summary, verdict, words
 from imbrex_trace.graph import united
 from imbrex_trace.history import State
-from imbrex_trace.reader import describe_gaps
+from imbrex_trace.reader import describe_gaps, describe_unrecorded
 from imbrex_trace.words import duration, number_of, percent
 
 WIDTH = 100  # of lines of text
@@ -39,6 +39,12 @@ class Report:
     def gaps(self):
         """Returns a sentence about the missing part of the run, if it ended early."""
         return describe_gaps([history.rank for history in self.histories])
+
+    @property
+    def unrecorded(self):
+        """Returns a sentence about what the trace does not contain; empty if there is nothing."""
+        what = describe_unrecorded(history.rank.unrecorded for history in self.histories)
+        return f"not recorded, and so not in this report: {what}" if what else ""
 
     @property
     def histories(self):
@@ -139,6 +145,8 @@ def left_out(report):
 def lines(reports):
     """The text, line by line, without line ends."""
     for report in reports:
+        if report.unrecorded:
+            yield from textwrap.wrap(report.unrecorded, WIDTH)
         yield f"{report.label}: {title(report)}"
         yield about(report)
         if left_out(report):

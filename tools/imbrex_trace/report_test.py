@@ -563,6 +563,72 @@ class Incomplete(ReportTest):
         last = max(histories[0].slices, key=lambda one: one.start)
         self.assertLess(sum(1 for _ in whole.walk(0, last, last.end, whole.start)), 10)
 
+    def part_that_arrives(self, waits):
+        """Rank 1 has begun a collective at 0, of which rank 0 sends a part of 100 bytes at 1. The
+        part arrives at 8. A task follows it, or waits for it in its body."""
+        zero, one = self.writer(rank=0, ranks=2), self.writer(rank=1, ranks=2)
+        send = zero.name("send")
+        zero.begin(0, 0, 1, send)
+        zero.message(1, 0, SENT, peer=1, tag=7, size=100, communicator=9, task=1)
+        zero.end(1, 0, 1)
+        zero.idle(1, 10, 0)
+        use, part, future, request, joint = one.name("use"), one.name("get", ""), 64, 5 << 32, 128
+        one.add(0, 0, 24, ROOT, 100, 7 << 32, 9 + request)
+        one.add(0, 0, 28, ROOT, 0, future, request)
+        one.add(0, 0, 22, future, 3, 0, joint)
+        one.create(0, 0, 1, use)
+        if waits:
+            one.begin(0, 0, 1, use)
+            one.add(0, 0, 3, 1, part, joint, 3)
+        else:
+            one.add(0, 0, 10, 1, 0, AFTER, joint)
+        one.idle(0, 8, 0)
+        one.message(8, 0, RECEIVED, peer=0, tag=7, size=100, communicator=9 + request)
+        one.add(8, 0, 27, 1, 0, 0, request)
+        if waits:
+            one.resume(8, 0, 1)
+        else:
+            one.begin(8, 0, 1, use)
+        one.end(9, 0, 1)
+        zero.write(), one.write()
+
+    def test_a_part_of_a_collective_is_what_a_task_waited_for(self):
+        for waits in False, True:
+            with self.subTest(waits=waits):
+                self.part_that_arrives(waits)
+                text = self.report()
+                self.assertIn("1 message", text)
+                self.assertRegex(text, r"(?s)critical path waited for.*message.*from rank 0 to")
+                self.assertRegex(text, r"\(messages in flight\) +1 +7 ms")
+
+    def test_a_collective_without_a_call_that_waits_is_what_a_task_waited_for(self):
+        for rank, begun in (0, 1), (1, 7):
+            one = self.writer(rank=rank, ranks=2)
+            use = one.name("use")
+            one.add(begun, 0, 25, ROOT, one.name("imbrex::allreduce"), 8, 5 << 32)
+            one.add(begun, 0, 28, ROOT, 0, 64, 5 << 32)
+            one.create(begun, 0, 1, use)
+            one.add(begun, 0, 10, 1, 0, AFTER, 64)
+            one.idle(begun, 8, 0)
+            one.add(8, 0, 27, ROOT, 0, 0, 5 << 32)
+            one.begin(8, 0, 1, use)
+            one.end(9, 0, 1)
+            one.write()
+        self.assertRegex(self.report(), r"\(messages in flight\) +1 +1 ms")
+
+    def test_the_first_line_names_what_is_not_recorded(self):
+        self.two_ranks()
+        self.assertNotIn("not recorded", self.report())
+        for path in self.directory.glob("*.json"):
+            head = json.loads(path.read_text())
+            head["unrecorded"] = [{"what": "one-sided operations", "count": 3}]
+            path.write_text(json.dumps(head))
+        first = self.report().splitlines()[0]
+        self.assertEqual(first, "not recorded, and so not in this report: 6 one-sided operations")
+        head["unrecorded"] = [{"what": 3}]
+        path.write_text(json.dumps(head))
+        self.assertIn('"unrecorded" is no list', run("report", self.directory).stderr)
+
     def test_a_run_that_ends_as_it_should_has_no_gaps(self):
         self.two_ranks()
         self.assertNotIn("incomplete", self.report())

@@ -148,6 +148,7 @@ struct MessageRecord {
   std::uint64_t waited_ns = 0;  // not 0: the message has left, after it waited this long for its
                                 // turn
   std::uint32_t request = 0;    // the number of its request; 0: of a blocking call
+  bool by_library = false;      // of no task
 };
 void trace_message(const MessageRecord& message) noexcept;
 // The running task begins, or has ended, a blocking collective in which this rank gives `bytes`; or
@@ -181,6 +182,10 @@ struct RequestRecord {
   std::uint64_t task = 0;      // an id; 0: the running task
 };
 void trace_request(const RequestRecord& request) noexcept;
+// `joint` is complete when all `parts` are.
+void trace_joins(const Completion& joint, std::span<Completion* const> parts) noexcept;
+// Counts an operation that has no records. `what`: a literal, in the plural.
+void trace_unrecorded(const char* what) noexcept;
 // A datum with an owner, by its name in the trace. `key`: any number that the ranks agree on, below
 // 2^40.
 void trace_datum(std::string_view name, std::uint64_t key);

@@ -36,9 +36,10 @@ enum class Quirk : std::uint8_t {
   twins_mix_up_sides,
   isendrecv_has_no_status,
   handlers_are_given_the_call,
-  connections_cross
+  connections_cross,
+  first_topologies_crash
 };
-inline constexpr std::size_t quirks_count = 10;
+inline constexpr std::size_t quirks_count = 11;
 
 struct QuirkRow {
   Quirk quirk;
@@ -75,6 +76,8 @@ inline constexpr QuirkRow quirk_table[] = {
     // With several connections between two processes, long messages in both directions may never
     // end (crossing.hpp).
     {Quirk::connections_cross, Family::openmpi, version_of(4, 0), version_of(5, 0)},
+    // The first call that makes a topology loads code without a lock.
+    {Quirk::first_topologies_crash, Family::openmpi, 0, not_mended},
 };
 
 // Reads the first line of the text of MPI_Get_library_version. `or_else` is the version where the

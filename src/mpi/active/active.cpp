@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "imbrex/detail/observation.hpp"
 #include "mpi/abi/switches.hpp"
 #include "mpi/active/post/post.hpp"
 #include "mpi/check/ranks/ranks.hpp"
@@ -48,6 +49,19 @@ std::uint32_t id_of(const char* const call, const Id id) {
                 std::to_string(static_cast<int>(id)) + ": 63 is the last");
   }
   return static_cast<std::uint32_t>(id);
+}
+
+// What a trace does not contain. Copies of data have records of their own.
+void note_unrecorded(const Id id) noexcept {
+  switch (id) {
+    case Id::paths:
+    case Id::waves:
+    case Id::data: return;
+    case Id::futures: return detail::trace_unrecorded("messages for futures of other ranks");
+    case Id::remote: return detail::trace_unrecorded("messages of remote calls");
+    case Id::pools: return detail::trace_unrecorded("messages of work pools");
+    default: return detail::trace_unrecorded("active messages");
+  }
 }
 
 void require_function(const char* const call, const bool given) {
@@ -97,6 +111,7 @@ void send(const int to, const Id id, const std::span<const std::byte> head,
                 std::to_string(body.size()) + " bytes: " + std::to_string(message_bytes_max) +
                 " are possible in all; use deliver()");
   }
+  if (detail::tracing()) [[unlikely]] note_unrecorded(id);
   post().outbox.send(rank_of("send", to), id_of("send", id), head, body);
 }
 

@@ -2,17 +2,27 @@
 // The two calls that make a communicator by messages with a tag of the program:
 // MPI_Comm_create_group and MPI_Intercomm_create. Open MPI sends these messages on the communicator
 // of the call, like the program's own, and an engine that matches receives there would take them
-// for such. They are therefore sent on a private duplicate of MPI_COMM_WORLD. Other MPIs keep them
-// apart: there the calls are MPI's own.
+// for such. They are therefore sent on communicators of imbrex. Other MPIs keep them apart: there
+// the calls are MPI's own.
 //
-// Why no two calls mix there: each call uses as its tag a number that one process has drawn, and
-// that no other process can draw (it contains the drawer's rank). The drawer tells it to the other
-// participants, by messages on the program's communicator with the program's tag, which the
-// standard reserves for this very call; one order of calls there gives the same numbers to all.
+// MPI_Comm_create_group uses a private duplicate of MPI_COMM_WORLD, with a number as its tag that
+// one process has drawn and that no other process can draw (it contains the drawer's rank). The
+// drawer tells it to the other participants, by messages on the program's communicator with the
+// program's tag, which the standard reserves for this very call; one order of calls there gives the
+// same numbers to all.
+//
+// The leaders of MPI_Intercomm_create first make a communicator of the two of them in this way.
+// Open MPI uses more of the peer communicator than the tag of the call, so two calls at a time need
+// two peer communicators.
+//
+// Open MPI makes a communicator from a later one wait while it makes one from an earlier one, and
+// the private one is earlier than those of the program. So no participant calls MPI before all are
+// there: it would keep out the very calls that another participant makes first.
 #include <mpi.h>
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "mpi/calls/spare.hpp"
@@ -74,12 +84,23 @@ Ranks ranks_of(MPI_Comm comm, MPI_Group group, int tag) {
   return members;
 }
 
-// Draws a number and tells it to the other members.
-int tell_number(const Ranks& members, MPI_Comm comm, int tag, int* number) {
+// Returns when all members are in the call; `number` is then the tag for its messages. The first
+// member draws it.
+int agree(const Ranks& members, MPI_Comm comm, int tag, int* number) {
+  const int drawer = members.in_comm[0];
+  if (members.in_world[0] != private_world::rank()) {
+    const int code = MPI_Send(nullptr, 0, MPI_INT, drawer, tag, comm);
+    if (code != MPI_SUCCESS) return code;
+    return MPI_Recv(number, 1, MPI_INT, drawer, tag, comm, MPI_STATUS_IGNORE);
+  }
+  const std::span others = std::span(members.in_comm).subspan(1);
+  for (const int other : others) {
+    const int code = MPI_Recv(nullptr, 0, MPI_INT, other, tag, comm, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) return code;
+  }
   *number = private_world::draw_tag();
-  for (std::size_t i = 0; i < members.in_comm.size(); ++i) {
-    if (members.in_world[i] == private_world::rank()) continue;
-    const int code = MPI_Send(number, 1, MPI_INT, members.in_comm[i], tag, comm);
+  for (const int other : others) {
+    const int code = MPI_Send(number, 1, MPI_INT, other, tag, comm);
     if (code != MPI_SUCCESS) return code;
   }
   return MPI_SUCCESS;
@@ -95,9 +116,7 @@ int create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* created) {
                            [&] { return PMPI_Comm_create_group(comm, group, tag, created); });
   }
   int number = 0;
-  int code = members.in_world[0] == private_world::rank()
-                 ? tell_number(members, comm, tag, &number)
-                 : MPI_Recv(&number, 1, MPI_INT, members.in_comm[0], tag, comm, MPI_STATUS_IGNORE);
+  int code = agree(members, comm, tag, &number);
   if (code != MPI_SUCCESS) return code;
   code = by_spare_thread("MPI_Comm_create_group", [&] {
     return PMPI_Comm_create_group(private_world::comm(), group, number, created);
@@ -121,7 +140,8 @@ struct Leaders {
   int tag;
 };
 
-// This process and the other leader; empty if this process is no leader, or as for members_of().
+// The two leaders, in the order of the peer communicator; empty if this process is no
+// leader, or as for ranks_of().
 Ranks leaders_of(const Leaders& it) {
   int rank = -1;
   if (!has<Quirk::created_group_mixes_messages>() || !in_service() ||
@@ -137,13 +157,31 @@ Ranks leaders_of(const Leaders& it) {
   if (it.peer < 0 || it.peer >= size || it.peer == here) return {};
   MPI_Group all;
   MPI_Group both;
-  const int ranks[2] = {here, it.peer};
+  const int ranks[2] = {std::min(here, it.peer), std::max(here, it.peer)};
   PMPI_Comm_group(it.peer_comm, &all);
   PMPI_Group_incl(all, 2, ranks, &both);
   const Ranks members = ranks_of(it.peer_comm, both, it.tag);
   PMPI_Group_free(&both);
   PMPI_Group_free(&all);
   return members;
+}
+
+// In the leaders.
+int create_by_private_peers(const Leaders& it, const Ranks& leaders, int number,
+                            MPI_Comm* created) {
+  MPI_Group all;
+  MPI_Group both;
+  MPI_Comm pair;
+  PMPI_Comm_group(private_world::comm(), &all);
+  PMPI_Group_incl(all, 2, leaders.in_world.data(), &both);
+  int code = PMPI_Comm_create_group(private_world::comm(), both, number, &pair);
+  PMPI_Group_free(&both);
+  PMPI_Group_free(&all);
+  if (code != MPI_SUCCESS) return code;
+  const int peer = leaders.in_world[0] == private_world::rank() ? 1 : 0;
+  code = PMPI_Intercomm_create(it.comm, it.leader, pair, peer, 0, created);
+  PMPI_Comm_free(&pair);
+  return code;
 }
 
 int create_intercommunicator(const Leaders& it, MPI_Comm* created) {
@@ -155,16 +193,11 @@ int create_intercommunicator(const Leaders& it, MPI_Comm* created) {
       return PMPI_Intercomm_create(it.comm, it.leader, it.peer_comm, it.peer, it.tag, created);
     });
   }
-  const int peer_in_world = leaders.in_world[1];
   int number = 0;
-  const int code = private_world::rank() < peer_in_world
-                       ? tell_number(leaders, it.peer_comm, it.tag, &number)
-                       : MPI_Recv(&number, 1, MPI_INT, it.peer, it.tag, it.peer_comm,
-                                  MPI_STATUS_IGNORE);
+  const int code = agree(leaders, it.peer_comm, it.tag, &number);
   if (code != MPI_SUCCESS) return code;
   return by_spare_thread("MPI_Intercomm_create", [&] {
-    return PMPI_Intercomm_create(it.comm, it.leader, private_world::comm(), peer_in_world,
-                                 number, created);
+    return create_by_private_peers(it, leaders, number, created);
   });
 }
 

@@ -43,6 +43,11 @@ inline void waits(const char* const call, const WaitsFor what, const int count,
   if (switches.traces_messages) trace_waiting(call, what, count, requests);
 }
 
+// An operation that the trace does not contain.
+inline void unrecorded(const char* const what) noexcept {
+  if (switches.traces_messages) detail::trace_unrecorded(what);
+}
+
 // The communicator of the message that is about to be received; null if there is no observer.
 [[nodiscard]] inline const Members* taken(const MPI_Message* const message) noexcept {
   return switches.traces_messages ? trace_taken(*message) : nullptr;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "imbrex/detail/observation.hpp"
+
 namespace imbrex::mpi::phasers {
 
 namespace {
@@ -71,6 +73,7 @@ Exchange::Partners Exchange::partners(const std::size_t round) const noexcept {
 }
 
 int Exchange::start(const std::size_t round, const MPI_Comm comm) noexcept {
+  if (round == 0) detail::trace_unrecorded("phases of phasers across ranks");
   const Partners with = partners(round);
   const int bytes = static_cast<int>(bytes_);
   const int tag = static_cast<int>(round);

@@ -129,7 +129,9 @@ bool describe(const Call& it, detail::MessageRecord* record) noexcept {
   if (it.peer < 0 || it.comm == MPI_COMM_NULL) return false;
   const Members& members = *members_of(it.comm);
   *record = {true, in_world(members, it.peer), it.tag, known_bytes(it.count, it.type), members.id};
-  return record->peer != MPI_UNDEFINED;  // otherwise of a dynamic process
+  if (record->peer != MPI_UNDEFINED) return true;
+  detail::trace_unrecorded("messages to processes outside of MPI_COMM_WORLD");
+  return false;
 }
 
 // The rank of the root, which stands in the place of the peer; -1: there is none.
@@ -378,6 +380,67 @@ TracedCollective::TracedCollective(const Call& it) noexcept {
 
 void TracedCollective::end() noexcept {
   detail::trace_collective({detail::CollectiveStep::ends, call_, bytes_, communicator_, root_});
+}
+
+namespace {
+
+// The records of a part. No communicator of the program has this number, as good as certainly.
+bool describe_part(const Call& it, detail::MessageRecord* record) noexcept {
+  if (!describe(it, record)) return false;
+  record->communicator = ~record->communicator;
+  record->request = next_number();
+  return true;
+}
+
+void note_given(const std::uint32_t number, const detail::Completion* const future) noexcept {
+  note(detail::RequestStep::given, number,
+       {.bytes = reinterpret_cast<std::uint64_t>(future)});
+}
+
+}  // namespace
+
+std::uint32_t trace_part_posted(const Call& it, const detail::Completion* const future) noexcept {
+  detail::MessageRecord record{};
+  if (!describe_part(it, &record)) return 0;
+  note(detail::RequestStep::receive_posted, record.request,
+       {.peer = record.peer,
+        .tag = record.tag,
+        .bytes = record.bytes,
+        .communicator = record.communicator});
+  note_given(record.request, future);
+  return record.request;
+}
+
+std::uint32_t trace_part_sent(const Call& it, const detail::Completion* const future,
+                              const bool passes_on) noexcept {
+  detail::MessageRecord record{};
+  if (!describe_part(it, &record)) return 0;
+  record.by_library = passes_on;
+  detail::trace_message(record);
+  note_given(record.request, future);
+  return record.request;
+}
+
+std::uint32_t trace_part_reduced(const Call& it, const detail::Completion* const future) noexcept {
+  const std::uint32_t number = next_number();
+  detail::trace_collective({detail::CollectiveStep::begun, it.name, known_bytes(it.count, it.type),
+                            members_of(it.comm)->id, -1, number});
+  note_given(number, future);
+  return number;
+}
+
+void trace_part_ended(const Call& it, const std::uint32_t number,
+                      const std::uint64_t task) noexcept {
+  detail::MessageRecord record{};
+  if (number == 0) return;
+  if (it.kind == Kind::receive && describe(it, &record)) {
+    record.sent = false;
+    record.communicator = ~record.communicator;
+    record.request = number;
+    record.by_library = true;
+    detail::trace_message(record);
+  }
+  end_request(number, task);
 }
 
 int trace_begun_collective(const Call& it, const int code, const MPI_Request* const request) {

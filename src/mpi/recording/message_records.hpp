@@ -92,6 +92,17 @@ class TracedCollective {
   int root_ = -1;
 };
 
+// Parts of a collective that imbrex carries out by messages of its own. These have a communicator
+// of their own in the trace, since their tags are not the program's. `future`: of the part. Each
+// returns the number of the part for trace_part_ended(); 0: nothing is recorded.
+// trace_part_sent(): `passes_on`: imbrex sends what the part that has just ended here has brought.
+std::uint32_t trace_part_posted(const Call& receive, const detail::Completion* future) noexcept;
+std::uint32_t trace_part_sent(const Call& send, const detail::Completion* future,
+                              bool passes_on) noexcept;
+std::uint32_t trace_part_reduced(const Call& reduction, const detail::Completion* future) noexcept;
+// `task`: the id of the task that has begun the collective.
+void trace_part_ended(const Call& part, std::uint32_t number, std::uint64_t task) noexcept;
+
 // Records a non-blocking collective that has begun. Returns `code`.
 int trace_begun_collective(const Call& call, int code, const MPI_Request* request);
 

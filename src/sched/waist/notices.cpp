@@ -117,7 +117,8 @@ void trace_message(const MessageRecord& message) noexcept {
   const trace::Kind kind = waited         ? trace::Kind::message_waited
                            : message.sent ? trace::Kind::message_sent
                                           : trace::Kind::message_received;
-  worker->recorder.record(kind, message.task != 0 ? message.task : running,
+  const std::uint64_t task = message.task != 0 ? message.task : running;
+  worker->recorder.record(kind, message.by_library ? 0 : task,
                           waited ? message.waited_ns : message.bytes, peer_and_tag,
                           with_request(message.communicator, message.request));
 }
@@ -163,6 +164,17 @@ void trace_collective(const CollectiveRecord& collective) noexcept {
       std::min(collective.bytes, bytes_max) |
           static_cast<std::uint64_t>(collective.root + 1) << 40,
       with_request(collective.communicator, collective.request));
+}
+
+void trace_joins(const Completion& joint, const std::span<Completion* const> parts) noexcept {
+  if (sched::current_worker() == nullptr && tracing()) [[unlikely]] {
+    return sched::visit(sched::Purpose::passes, [&] { trace_joins(joint, parts); }, [] {});
+  }
+  sched::notes::joins(joint, parts, true);
+}
+
+void trace_unrecorded(const char* const what) noexcept {
+  if (tracing()) trace::count_unrecorded(what);
 }
 
 void trace_datum(const std::string_view name, const std::uint64_t key) {

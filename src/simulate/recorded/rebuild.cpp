@@ -26,9 +26,9 @@ constexpr std::uint32_t no_worker = UINT32_MAX;
 constexpr std::uint32_t nothing = 0;    // as a signal
 constexpr Time within_a_call_ns = 5000;  // between two requests that one call has found complete
 // Promises that the library sets in a poll, whatever task runs: a message that when_arrived() waits
-// for, and parts of collectives.
-constexpr std::string_view library_promises[] = {"arrived message", "part of a collective",
-                                                 "collective", "duplicate of a communicator"};
+// for, a whole collective. The part of a collective that is no message is set by a task.
+constexpr std::string_view library_promises[] = {"arrived message", "collective",
+                                                 "duplicate of a communicator"};
 constexpr std::uint64_t collective_bytes_max = (std::uint64_t{1} << 40) - 1;
 
 [[nodiscard]] int low(const std::uint64_t word) noexcept {
@@ -77,6 +77,7 @@ class Player {
   void find_main(const std::vector<PlacedRecord>& records);
   void take(const Record& record);
   void take_outside(const Record& record);
+  void take_of_library(const Record& record);
   void take_of_task(const Record& record, std::uint32_t task);
   void pass_time(const Record& record);
 
@@ -105,6 +106,8 @@ class Player {
   [[nodiscard]] RecordedOperation& add_operation(const Record& record, RecordedOperation::Kind kind,
                                                  std::uint32_t request);
   void send(const Record& record, std::uint32_t task);
+  void pass_on(const Record& record);
+  void give(const Record& record);
   void receive(const Record& record, std::uint32_t task);
   void begin_collective(const Record& record, std::uint32_t task);
   void end_request(const Record& record, std::uint32_t task);
@@ -126,7 +129,9 @@ class Player {
   std::vector<std::pair<std::size_t, std::vector<std::uint32_t>>> any_;  // part of the library, and
                                                                          // what it can follow
   std::set<std::uint32_t> unset_;                              // signals that no step sets yet
-  std::vector<TaskStep> set_outside_;  // by no task: set from the start on
+  std::vector<TaskStep> outside_;  // of no task: main's first ones
+  std::unordered_map<std::uint64_t, std::uint32_t> received_;  // by worker: the signal of the last
+                                                               // message of a request
   std::uint64_t position_ = 0;
   std::uint64_t main_id_ = 0;
   std::uint32_t last_created_ = 0;
@@ -206,7 +211,7 @@ void Player::take(const Record& record) {
            "simulated");
     default: break;
   }
-  if (record.task == 0) return;
+  if (record.task == 0) return take_of_library(record);
   if (!is_known(record.task)) {
     if (shows_a_task(record.kind)) fail(fmt::format("task {} was not created", record.task));
     return;  // a poll of another thread of the library
@@ -227,11 +232,26 @@ void Player::take_outside(const Record& record) {
       if (given_.contains(high(record.c))) end_request(record, 0);
       return;
     case Kind::future_set: return set_future(record);
-    case Kind::message_sent: break;
+    case Kind::request_given: return give(record);
+    case Kind::message_sent:
+      if (record.task == 0) return pass_on(record);
+      break;
     default: return;
   }
   fail("a thread that is no worker creates a task or communicates: such a program cannot be "
        "simulated");
+}
+
+// What the library does for a call that a task has begun earlier.
+void Player::take_of_library(const Record& record) {
+  switch (record.kind) {
+    case Kind::message_received:
+      if (requests_.contains(high(record.c))) receive(record, 0);
+      return;
+    case Kind::message_sent: return pass_on(record);
+    case Kind::request_given: return give(record);
+    default: return;
+  }
 }
 
 void Player::take_of_task(const Record& record, const std::uint32_t task) {
@@ -279,14 +299,7 @@ void Player::take_of_task(const Record& record, const std::uint32_t task) {
       live_[task].is_explained = true;
       return;
     case Kind::request_ended: return end_request(record, task);
-    case Kind::request_given: {
-      const auto operation = requests_.find(high(record.c));
-      if (operation == requests_.end()) return;
-      given_.insert(operation->first);
-      futures_[record.b & ~std::uint64_t{1}] = {
-          rank_.operations[operation->second].signal, false, true, false, 0};
-      return;
-    }
+    case Kind::request_given: return give(record);
     case Kind::scope_begin:
       ++live_[task].scopes;
       add(task, {Act::open_scope, 0, 0});
@@ -485,7 +498,9 @@ void Player::await(const std::uint32_t task, const std::uint32_t signal) {
 
 void Player::set_future(const Record& record) {
   Future& future = futures_[record.c];
-  if (future.is_request) {
+  const bool by_library = std::ranges::find(library_promises, name(record.a)) !=
+                          std::end(library_promises);
+  if (future.is_request || (future.is_joint && by_library)) {
     future.is_set = true;
     return;
   }
@@ -496,13 +511,11 @@ void Player::set_future(const Record& record) {
   set_at_.emplace(future.signal, record.time);
   unset_.erase(future.signal);
   const TaskStep step{Act::set, future.signal, 0};
-  const bool by_library = std::ranges::find(library_promises, name(record.a)) !=
-                          std::end(library_promises);
   if (record.task != 0 && !by_library && is_known(record.task) &&
       !rank_.tasks[task_of(record.task)].has_ended) {
     add(task_of(record.task), step);
   } else {
-    set_outside_.push_back(step);
+    outside_.push_back(step);
   }
 }
 
@@ -562,8 +575,34 @@ void Player::send(const Record& record, const std::uint32_t task) {
   sent.peer = low(record.b);
   sent.tag = static_cast<int>(high(record.b));
   sent.bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(record.a, collective_bytes_max));
-  add(task, {request != 0 ? Act::begin : Act::call,
-             static_cast<std::uint32_t>(rank_.operations.size() - 1), 0});
+  const TaskStep step{request != 0 ? Act::begin : Act::call,
+                      static_cast<std::uint32_t>(rank_.operations.size() - 1), 0};
+  if (record.task == 0) {
+    outside_.push_back(step);
+  } else {
+    add(task, step);
+  }
+}
+
+// The library sends what the message that it has received last here has brought.
+void Player::pass_on(const Record& record) {
+  const auto received = received_.find(record.worker);
+  if (received == received_.end() || high(record.c) == 0) {
+    fail("a message of no task, which passes no other one on");
+  }
+  send(record, 0);
+  rank_.operations.back().after = received->second;
+}
+
+// The future that the program gets of the request may have been named before.
+void Player::give(const Record& record) {
+  const auto operation = requests_.find(high(record.c));
+  if (operation == requests_.end()) return;
+  given_.insert(operation->first);
+  Future& future = futures_[record.b & ~std::uint64_t{1}];
+  std::uint32_t& signal = rank_.operations[operation->second].signal;
+  if (unset_.erase(future.signal) != 0) signal = future.signal;
+  future = {signal, false, true, false, 0};
 }
 
 void Player::receive(const Record& record, const std::uint32_t task) {
@@ -582,6 +621,8 @@ void Player::receive(const Record& record, const std::uint32_t task) {
       static_cast<std::int64_t>(std::min<std::uint64_t>(record.a, collective_bytes_max));
   if (is_new) {
     add(task, {Act::call, static_cast<std::uint32_t>(rank_.operations.size() - 1), 0});
+  } else {
+    received_[record.worker] = received.signal;
   }
 }
 
@@ -683,7 +724,7 @@ void Player::finish() {
       if (access.kind != AccessKind::after) continue;
       const auto signal = static_cast<std::uint32_t>(
           reinterpret_cast<std::uintptr_t>(access.address));
-      if (!is_received[signal]) set_outside_.push_back({Act::set, signal, 0});
+      if (!is_received[signal]) outside_.push_back({Act::set, signal, 0});
       is_received[signal] = true;
     }
     check_kinds(task);
@@ -691,8 +732,8 @@ void Player::finish() {
   // Main's clock starts with its first step.
   TaskSteps& main = rank_.tasks[0].steps;
   if (!main.empty() && main.front().act == Act::compute) main.erase(main.begin());
-  for (const std::uint32_t signal : unset_) set_outside_.push_back({Act::set, signal, 0});
-  main.insert(main.begin(), set_outside_.begin(), set_outside_.end());
+  for (const std::uint32_t signal : unset_) outside_.push_back({Act::set, signal, 0});
+  main.insert(main.begin(), outside_.begin(), outside_.end());
 }
 
 }  // namespace

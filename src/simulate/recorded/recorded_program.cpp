@@ -90,6 +90,7 @@ void Recorded::add_operation(const int rank, const std::uint32_t number, Batch& 
                .message = operation.message,
                .signal = operation.signal,
                .bytes = operation.bytes});
+    if (operation.after != 0) batch.after(operation.after);
     return;
   }
   for (std::uint32_t i = 0; i < operation.parts; ++i) {

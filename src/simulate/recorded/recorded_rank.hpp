@@ -40,6 +40,7 @@ struct RecordedOperation {
   std::uint32_t communicator = 0;
   std::uint32_t name = 0;          // of a collective
   std::uint32_t signal = 0;        // of the end of a request
+  std::uint32_t after = 0;         // the signal that it follows; 0: none
   std::uint32_t message = 0;       // after match_messages()
   std::uint64_t record = 0;        // position, for messages
   std::uint64_t first_part = 0;    // of a collective, in RecordedRank::parts

@@ -327,6 +327,48 @@ TEST(Recorded, two_workers_may_create_tasks_with_accesses_at_once) {
 
 // ---- messages ----------------------------------------------------------------------------------
 
+[[nodiscard]] std::uint64_t peer_and_tag(const std::uint64_t peer) { return peer + (7ull << 32); }
+[[nodiscard]] std::uint64_t part_of(const std::uint64_t request) {
+  return 0xffff'ffffull + (request << 32);
+}
+
+// Rank 0 sends a part of 100 us. Rank 1 passes it on to rank 2 in a poll. On both a task that takes
+// 10 us follows the part, and main the whole collective. In the trace all is there at once.
+TEST(Recorded, parts_of_collectives_arrive_as_messages_and_are_passed_on) {
+  for (const std::uint32_t poller : {0u, UINT32_MAX}) {
+    Trace trace(3);
+    for (std::uint64_t number = 0; number < 3; ++number) {
+      RankTrace& rank = trace.ranks[number];
+      constexpr std::uint64_t incoming = 4096, outgoing = 8192, all = 12288;
+      if (number > 0) {
+        rank.add(0, 0, Kind::receive_posted, main_id, 100'000, peer_and_tag(number - 1),
+                 part_of(1));
+        rank.add(0, 0, Kind::request_given, main_id, 0, incoming, part_of(1));
+        rank.add(0, 0, Kind::future_joins, incoming, 3, 0, all);
+      }
+      if (number < 2) rank.add(0, 0, Kind::future_joins, outgoing, 3, 0, all);
+      if (number > 0) {
+        rank.create(1, 1, 0, {{0, follows, incoming}});
+        rank.add(2, poller, Kind::message_received, 0, 100'000, peer_and_tag(number - 1),
+                 part_of(1));
+        rank.add(2, poller, Kind::request_ended, main_id, 0, 0, part_of(1));
+      }
+      if (number < 2) {
+        const std::uint64_t task = number == 0 ? main_id : 0;
+        rank.add(2, number == 0 ? 0 : poller, Kind::message_sent, task, 100'000,
+                 peer_and_tag(number + 1), part_of(2));
+        rank.add(2, number == 0 ? 0 : poller, Kind::request_given, task, 0, outgoing, part_of(2));
+      }
+      rank.add(3, 0, Kind::future_awaited, main_id, 0, all, 3);
+      if (number > 0) rank.run(4, 14, 1, 0);
+    }
+    for (const std::string& policy : policies) {
+      EXPECT_NEAR(us(trace.simulate(policy)), 2 * 110 + 10, 12) << policy << ", " << poller;
+      EXPECT_EQ(trace.simulate(policy).sums.tasks, 2) << policy;
+    }
+  }
+}
+
 // Rank 0 computes 50 us and sends; rank 1 begins a receive, computes 100 us, and waits.
 void write_overlap(Trace& trace, const std::uint64_t bytes) {
   RankTrace& sends = trace.ranks[0];

@@ -8,12 +8,14 @@
 #include <utility>
 
 #include "mpi/abi/inquiries.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/collectives/blocks/cut.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/matching/receive.hpp"
 #include "mpi/messages/sends/outgoing.hpp"
+#include "mpi/recording/message_records.hpp"
 
 namespace imbrex {
 
@@ -118,6 +120,7 @@ void CollectiveState::start() {
   }
   if (kind == blocks::Kind::allreduce) {
     start_reductions();
+    if (mpi::switches.traces_messages) [[unlikely]] record_joint();
     count_down();
     return;
   }
@@ -136,8 +139,11 @@ void CollectiveState::start() {
   };
   each(incoming, -1, [&](Part& part) {
     watch(part, nullptr);
-    if (part.peer != place->rank) begin_receive(*place, part, call);
+    if (part.peer == place->rank) return;
+    if (mpi::switches.traces_messages) [[unlikely]] record_begin(part, false);
+    begin_receive(*place, part, call);
   });
+  if (mpi::switches.traces_messages) [[unlikely]] record_joint();
   if (!hold) {
     each(outgoing, 1, [&](Part& part) {
       const bool goes_on = kind == blocks::Kind::broadcast && place->rank != root;
@@ -160,6 +166,51 @@ void CollectiveState::watch(Part& part, const void* const sent) {
   part.guard->begin(seen, task, buffers);
 }
 
+namespace {
+
+mpi::Call call_of(const CollectiveState& state, const mpi::blocks::Part& part) {
+  const bool reduces = state.kind == blocks::Kind::allreduce;
+  return {.name = state.call,
+          .comm = state.place->comm,
+          .peer = part.peer,
+          .tag = part.tag,
+          .count = part.count,
+          .type = part.type,
+          .kind = reduces         ? mpi::Kind::collective
+                  : part.incoming ? mpi::Kind::receive
+                                  : mpi::Kind::send,
+          .at_once = true};
+}
+
+}  // namespace
+
+void CollectiveState::record_begin(Part& part, const bool passes_on) {
+  const mpi::Call seen = call_of(*this, part);
+  const Future<void> future = part.promise.future();
+  const Completion* const its = completion_of(future);
+  part.in_trace = seen.kind == mpi::Kind::collective ? mpi::trace_part_reduced(seen, its)
+                  : part.incoming                    ? mpi::trace_part_posted(seen, its)
+                                  : mpi::trace_part_sent(seen, its, passes_on);
+}
+
+void CollectiveState::record_end(const Part& part) const noexcept {
+  mpi::trace_part_ended(call_of(*this, part), part.in_trace, task.id);
+}
+
+void CollectiveState::record_joint() const {
+  const Future<void> joint = all.future();
+  std::vector<Future<void>> futures;
+  std::vector<Completion*> its;
+  for (const Parts* const some : {&incoming, &outgoing}) {
+    for (const std::unique_ptr<Part>& part : *some) {
+      if (part == nullptr) continue;
+      futures.push_back(part->promise.future());
+      its.push_back(completion_of(futures.back()));
+    }
+  }
+  trace_joins(*completion_of(joint), its);
+}
+
 void CollectiveState::start_reductions() {
   for (int number = 0; number < parts; ++number) {
     Part* const part = incoming[index(true, place->rank, number)].get();
@@ -168,6 +219,7 @@ void CollectiveState::start_reductions() {
     const void* const from =
         in_place ? reduced : static_cast<const char*>(reduced) + part->displacement;
     watch(*part, in_place ? nullptr : from);
+    if (mpi::switches.traces_messages) [[unlikely]] record_begin(*part, false);
     begin_reduction(*place, *part, from, op, call);
   }
 }
@@ -179,6 +231,7 @@ void CollectiveState::let_go(Part& part) {
   }
   watch(part, nullptr);
   if (part.peer != place->rank) {
+    if (mpi::switches.traces_messages) [[unlikely]] record_begin(part, false);
     begin_send(*place, part, call);
     return;
   }
@@ -196,11 +249,13 @@ void CollectiveState::ended(blocks::Transfer& transfer, const int code) noexcept
     error = std::make_exception_ptr(blocks::error_of(state, part, code));
   }
   part.guard.reset();  // before the memory is sent on
+  if (part.in_trace != 0 && error == nullptr) [[unlikely]] state.record_end(part);
   // First the parts that other ranks wait for. Both parts are open, and so keep the state.
   if (Part* const next = part.incoming ? part.partner : nullptr) {
     if (error == nullptr) {
       next->left.store(true, std::memory_order_relaxed);
       state.watch(*next, nullptr);
+      if (part.in_trace != 0) [[unlikely]] state.record_begin(*next, true);
       begin_send(*state.place, *next, state.call);
     } else {
       state.withdraw(*next, error);

@@ -36,6 +36,7 @@ struct Part : Transfer {
   std::ptrdiff_t displacement = 0;
   std::atomic<bool> left{false};  // outgoing: it has been sent, or withdrawn
   std::exception_ptr withdrawn_for;  // outgoing: the reason; written before it begins
+  std::uint32_t in_trace = 0;  // its number there; 0: it has no records
   Part* partner = nullptr;  // at its end: for a copy, its destination; for a broadcast, the
                             // outgoing part
   std::unique_ptr<check::Guard> guard;  // under IMBREX_CHECK, while it uses its memory
@@ -68,6 +69,11 @@ struct CollectiveState {
   // Begins it. REQUIRES: it has its number, and the place its duplicates.
   void start();
   void start_reductions();
+  // The records of a trace. record_begin(): `passes_on`: the part sends what another one has
+  // brought. record_joint(): `all` is complete when the parts are.
+  void record_begin(Part& part, bool passes_on);
+  void record_end(const Part& part) const noexcept;
+  void record_joint() const;
   // `part` uses its memory from now on. `sent`: further input of a reduction.
   void watch(Part& part, const void* sent);
   void let_go(Part& part);
