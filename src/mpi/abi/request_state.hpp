@@ -49,7 +49,7 @@ void end_reading_requests() noexcept;
 #else
 
 inline constexpr bool reads_requests = false;
-inline constexpr MPI_Request never_complete = MPI_REQUEST_NULL;
+inline const MPI_Request never_complete = MPI_REQUEST_NULL;
 inline void learn_to_read_requests() noexcept {}
 inline void end_reading_requests() noexcept {}
 [[nodiscard]] inline RequestState state_of(MPI_Request) noexcept { return RequestState::pending; }
