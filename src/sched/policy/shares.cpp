@@ -13,7 +13,7 @@ namespace imbrex::sched {
 namespace {
 
 using Ints = std::vector<int>;
-using Lists = std::vector<Ints>;
+using IntLists = std::vector<Ints>;
 
 // The ranks with one mask.
 struct Team {
@@ -126,8 +126,8 @@ bool give_one(const std::size_t poor, std::vector<Cell>& cells, std::vector<Team
 }
 
 // The processors of each team, neighbours of one cell together.
-Lists lists_of(std::vector<Cell>& cells, const std::size_t teams, const SortProcessors& sort) {
-  Lists lists(teams);
+IntLists lists_of(std::vector<Cell>& cells, const std::size_t teams, const SortProcessors& sort) {
+  IntLists lists(teams);
   for (Cell& cell : cells) {
     if (cell.teams.size() > 1) sort(cell.processors);
     auto next = cell.processors.begin();
@@ -142,7 +142,7 @@ Lists lists_of(std::vector<Cell>& cells, const std::size_t teams, const SortProc
 
 // Divides the processors of a team among its ranks. Without enough of them, ranks share one: those
 // of the mask that have the fewest ranks, if the team has none.
-void divide(const Team& team, const Ints& list, Lists& shares, std::map<int, int>& load) {
+void divide(const Team& team, const Ints& list, IntLists& shares, std::map<int, int>& load) {
   const auto count = std::ssize(team.ranks);
   const auto all = std::ssize(list);
   for (std::ptrdiff_t index = 0; index < count; ++index) {
@@ -162,7 +162,7 @@ void divide(const Team& team, const Ints& list, Lists& shares, std::map<int, int
 
 }  // namespace
 
-Lists divide_processors(const std::vector<cpu_set_t>& masks, const SortProcessors& sort) {
+IntLists divide_processors(const std::vector<cpu_set_t>& masks, const SortProcessors& sort) {
   std::vector<Team> teams = teams_of(masks);
   std::vector<Cell> cells = cells_of(teams);
   give_all(cells, teams);
@@ -170,8 +170,8 @@ Lists divide_processors(const std::vector<cpu_set_t>& masks, const SortProcessor
     moved = false;
     for (std::size_t team = 0; team < teams.size(); ++team) moved |= give_one(team, cells, teams);
   }
-  Lists lists = lists_of(cells, teams.size(), sort);
-  Lists shares(masks.size());
+  IntLists lists = lists_of(cells, teams.size(), sort);
+  IntLists shares(masks.size());
   std::map<int, int> load;  // number of ranks of each processor
   for (const bool poor : {false, true}) {
     for (std::size_t team = 0; team < teams.size(); ++team) {
