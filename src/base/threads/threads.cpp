@@ -33,6 +33,8 @@ Known& known() {
   static auto& all = *new Known;  // never destroyed: a thread may end after static objects
   return all;
 }
+// Made at load: a child of fork() would wait for ever for a thread of its parent that makes it.
+[[maybe_unused]] const Known& made_at_load = known();
 
 bool contains(const std::vector<pid_t>& threads, const pid_t thread) {
   return std::ranges::find(threads, thread) != threads.end();
