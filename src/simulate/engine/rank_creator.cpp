@@ -102,7 +102,7 @@ void Rank::wait_for_all(Worker& worker) { leave_creator(worker, 0, Leaves::waits
 
 // The creator leaves its worker. As in sched/run/loop/waiting.cpp the next task is found before the
 // creator is known to wait.
-void Rank::leave_creator(Worker& worker, const std::uint64_t half_window, const Leaves why) {
+void Rank::leave_creator(Worker& worker, const std::uint64_t tasks_min, const Leaves why) {
   Creator& creator = *worker.creator;
   Task& task = *creator.task;
   task.fiber = this;  // any address: it was suspended
@@ -116,11 +116,7 @@ void Rank::leave_creator(Worker& worker, const std::uint64_t half_window, const 
   const bool for_all = why == Leaves::waits_for_all;
   if (why == Leaves::ahead) {
     const auto ready = static_cast<std::uint64_t>(policy_->size());
-    const std::size_t workers = workers_.size();
-    if (task.tied) {
-      worker.turn_of_others.expect(sched::rules::tasks_kept(half_window, workers), workers);
-    }
-    put_behind(worker, task, sched::rules::tasks_before(ready, half_window, workers));
+    put_behind(worker, task, sched::rules::tasks_before(ready, tasks_min));
   } else if (why != Leaves::waits_for_event &&
              creator.family.current->begin_wait(for_all ? task::Await::descendants
                                                         : task::Await::children)) {
