@@ -78,10 +78,15 @@ void give_memory_back() noexcept {
   held().runtime->task_slots.give_up();
 }
 
-void after_fork_in_parent() noexcept IMBREX_LOCKS_NOT_SEEN {
-  give_memory_back();
+// Unlocks in the child, too, where both are made anew: ThreadSanitizer remembers who locked a mutex.
+void release_life() noexcept IMBREX_LOCKS_NOT_SEEN {
   if (held().life) life().lock.unlock();
   held().forking.unlock();
+}
+
+void after_fork_in_parent() noexcept {
+  give_memory_back();
+  release_life();
 }
 
 // ---- the child -------------------------------------------------------------------------------
@@ -204,6 +209,7 @@ void after_fork_in_child() noexcept {
   (void)task::take_lost_failures();
   task::forget_failed();
   base::forget_threads();
+  release_life();
   renew_life(life().runtime.load(std::memory_order_relaxed) != nullptr);
   ::new (&held()) Held;
 }

@@ -16,6 +16,7 @@ extern char** environ;
 
 // The core is not linked.
 std::string imbrex::detail::text_option(const char*) { return "all"; }
+int imbrex::detail::threads_by_quota() { return 3; }
 
 namespace {
 
