@@ -16,7 +16,8 @@ import unittest
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOOLS))
-from imbrex_trace import blame, copies, graph, history, otf2_files, page, reader  # noqa: E402
+from imbrex_trace import (  # noqa: E402
+    blame, copies, graph, history, otf2_files, page, reader, words)
 from imbrex_trace.synthetic import ROOT, RankWriter  # noqa: E402
 
 SENT, RECEIVED = 7, 8
@@ -199,6 +200,10 @@ class Tables(ReportTest):
         self.assertEqual(self.table("Messages from", text)[1:],
                          [["0", "0", "1", "1"], ["1", "0", "0", "0"]])
         self.assertEqual(self.table("Bytes from", text)[1], ["0", "0 B", "100 B", "100 B"])
+
+    def test_a_share_has_no_minus_before_a_zero(self):
+        self.assertEqual([words.percent(part, 1000) for part in (-1, 0, 0.1, 1, 994, 1000)],
+                         ["0", "0", "<0.1", "0.1", "99", "100"])
 
     def test_several_runs_one_after_the_other(self):
         self.two_ranks()

@@ -26,7 +26,7 @@ def percent(part, whole):
     value = 100 * part / whole
     if 0 < value < 0.05:
         return "<0.1"
-    return f"{value:.1f}" if 0 < value < 9.95 else f"{value:.0f}"
+    return f"{value:.1f}" if 0 < value < 9.95 else str(round(value))
 
 
 def size(count):
