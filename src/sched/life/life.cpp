@@ -78,7 +78,7 @@ void give_memory_back() noexcept {
   held().runtime->task_slots.give_up();
 }
 
-// Unlocks in the child, too, where both are made anew: ThreadSanitizer remembers who locked a mutex.
+// The child makes both anew, but ThreadSanitizer remembers who locked a mutex.
 void release_life() noexcept IMBREX_LOCKS_NOT_SEEN {
   if (held().life) life().lock.unlock();
   held().forking.unlock();
