@@ -1,65 +1,62 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The bell of the progress thread (mpi/engine/threads/thread.hpp, invariant 1) under the memory model
- * of C++. Checked for every interleaving by spin (run_model.sh).
+ * base::Bell (base/parking.hpp) under the memory model of C++. Checked for every interleaving by spin
+ * (run_model.sh).
  *
- * A ringer leaves an errand, then reads and changes the bell. The thread changes the bell, looks for
- * errands, and sleeps while the bell is `asleep`; its first sleep may end by time. The bell's latest
- * value carries the errand if the change that wrote it belongs to the ringer's release sequence: a
- * read-modify-write carries what its predecessor did, a store does not. A thread that did not get
- * the errand that way may see it or not.
+ * Two ringers leave an errand each, then ring. The owner hears the bell, looks for errands, and waits
+ * while the bell is `awaited`; its first wait may end by time. The bell's latest value carries an
+ * errand if the change that wrote it belongs to the ringer's release sequence: a read-modify-write
+ * carries what its predecessor did, a store does not. An owner that did not get an errand that way
+ * may see it or not.
  *
- * Checked: the errand is run. With the defect WAKES_BY_STORE, the thread's own store ends the
- * sequence, and spin finds an errand that is never run.
+ * Checked: both errands are run. With the defect HEARS_BY_STORE, the owner's own store ends the
+ * sequences, and spin finds an errand that is never run.
  */
-#define awake 0
-#define asleep 1
+#define quiet 0
+#define rung 1
+#define awaited 2
 
-byte bell = awake;
-bool carries = false;      /* who reads the bell with acquire sees the errand */
-bool left = false;         /* the errand, in the ringer's view */
-bool woken = false;        /* the system call of the ringer came while the thread slept, or after */
+byte bell = quiet;
+bool carries[2];           /* who reads the bell with acquire sees the errand */
+bool left[2];              /* the errand, in the ringer's view */
 
-proctype ringer() {
-  bool was_asleep;
-  left = true;
-  atomic { carries = true; was_asleep = (bell == asleep) };
-  if
-  :: was_asleep ->
-    atomic { was_asleep = (bell == asleep); bell = awake; carries = true };
-    if :: was_asleep -> woken = true :: else fi
-  :: else
-  fi
+proctype ringer(byte me) {
+  left[me] = true;
+  atomic { bell = rung; carries[me] = true }  /* the system call only ends a wait, see below */
 }
 
-proctype thread() {
-  bool sees = false;
-  byte round = 0;
+bool sees[2];
+inline acquire() {
+  sees[0] = sees[0] || carries[0];
+  sees[1] = sees[1] || carries[1]
+}
+inline hear() {
+#ifdef HEARS_BY_STORE
+  atomic { acquire() };
+  atomic { bell = quiet; carries[0] = false; carries[1] = false }
+#else
+  atomic { acquire(); bell = quiet; carries[0] = sees[0]; carries[1] = sees[1] }
+#endif
+}
+
+proctype owner() {
+  bool ran[2];
+  bool late = false;
   do
   :: if
-     :: left -> break      /* a relaxed read may see the errand early */
-     :: !sees
-     :: sees -> break
+     :: bell == rung -> hear()
+     :: true               /* the first read may be old */
      fi;
-     atomic { sees = sees || carries; bell = asleep; carries = sees };
+     if :: sees[0] || left[0] -> ran[0] = true :: !sees[0] fi;
+     if :: sees[1] || left[1] -> ran[1] = true :: !sees[1] fi;
+     if :: ran[0] && ran[1] -> break :: else fi;
+     atomic { if :: bell == quiet -> bell = awaited; acquire() :: else fi };
      if
-     :: sees
-     :: !sees && left -> sees = true
-     :: !sees ->
-       if
-       :: bell != asleep || woken
-       :: round == 0       /* the time is over */
-       fi
-     fi;
-     round = 1;
-#ifdef WAKES_BY_STORE
-     atomic { bell = awake; carries = false };
-#else
-     atomic { sees = sees || carries; bell = awake; carries = sees };
-#endif
-     woken = false
+     :: bell != awaited    /* or it became so while the owner slept */
+     :: atomic { !late && bell == awaited -> bell = quiet; acquire(); late = true }
+     fi
   od
 }
 
 init {
-  atomic { run ringer(); run thread() }
+  atomic { run ringer(0); run ringer(1); run owner() }
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Continuations: functions that are called when requests are complete (imbrex/continue.h). A
-// request lies in an operation on the heap until the engine has completed it; an operation that
-// imbrex matches or sends itself reports its own completion.
+// Continuations: functions that are called when requests are complete (imbrex/continue.h).
 #include "mpi/interfaces/continue.hpp"
 
 #include <atomic>
@@ -11,23 +9,16 @@
 #include <vector>
 
 #include "imbrex/detail/plug_ins.hpp"
-#include "mpi/abi/switches.hpp"
 #include "mpi/engine/handlers.hpp"
 #include "mpi/engine/mpi_errors.hpp"
-#include "mpi/messages/calls/receives.hpp"
-#include "mpi/messages/matching/substitute.hpp"
-#include "mpi/messages/matching/wait.hpp"
-#include "mpi/messages/requests/generalized_request.hpp"
-#include "mpi/messages/requests/persistent.hpp"
-#include "mpi/messages/requests/program_handles.hpp"
+#include "mpi/messages/calls/give.hpp"
 #include "mpi/messages/requests/request_table.hpp"
-#include "mpi/recording/message_records.hpp"
 
 namespace imbrex::mpi {
 
 namespace {
 
-using messages::Substitute;
+using messages::Given;
 
 // One call of imbrex_continue or imbrex_continue_all. Thread safety: any thread calls complete()
 // and let_go(). Invariant (1): `open_` counts the incomplete parts, and the call that makes this.
@@ -39,10 +30,8 @@ class Continuation {
   void expect_one() noexcept { open_.fetch_add(1, std::memory_order_relaxed); }
 
   // Part `place` is complete.
-  void complete(int place, const MPI_Status& status, int code) noexcept {
-    MPI_Status& own = statuses_[static_cast<std::size_t>(place)];
-    own = status;
-    own.MPI_ERROR = code;
+  void complete(int place, const MPI_Status& status) noexcept {
+    statuses_[static_cast<std::size_t>(place)] = status;
     if (let_go()) run_handler({&Continuation::run, this, true});
   }
 
@@ -77,54 +66,53 @@ class Continuation {
   std::atomic<int> open_{1};          // any thread; see (1)
 };
 
-// A request of MPI.
-struct Part : Operation {
-  Continuation* whole = nullptr;
-  int place = 0;
-  MPI_Request given = MPI_REQUEST_NULL;  // the handle of the program
-
-  static void on_completion(Operation& self) noexcept {
-    const std::unique_ptr<Part> owned(static_cast<Part*>(&self));
-    if (switches.traces_messages && owned->code == MPI_SUCCESS) {
-      trace_completed(owned->given, owned->status, owned->task.id);
-    }
-    messages::requests().complete(owned->given);
-    int code = owned->code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(*owned);
-    if (code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL) {
-      PMPI_Request_free(&owned->request);
-      say_persistent();
-      code = MPI_ERR_REQUEST;
-    }
-    owned->whole->complete(owned->place, owned->status, code);
-  }
-
-  static void say_persistent() {
+// The status and code of a request that was given away. Calls the error handler.
+const MPI_Status& result_of(const Given& given, const Given::End end) noexcept {
+  Operation& its = *given.its;
+  its.status.MPI_ERROR = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(its);
+  if (end == Given::End::persistent) {
     say("imbrex_continue was given a persistent request, which it cannot give back: the request is "
         "freed. Use MPI_Wait or MPI_Test for persistent requests");
+    its.status.MPI_ERROR = MPI_ERR_REQUEST;
   }
-};
-
-void end_of(Substitute& ours) noexcept {
-  if (ours.code != MPI_SUCCESS) {
-    ours.forget_freed();
-  } else if (switches.traces_messages) {
-    trace_completed(ours, MPI_REQUEST_NULL, ours.task.id);
-  }
+  return its.status;
 }
 
-// An operation of this library.
-struct OurPart : messages::Listener {
-  std::unique_ptr<Substitute> operation;
-  Continuation* whole = nullptr;
-  int place = 0;
+// One of several requests.
+struct Part : Given {
+  Part(Continuation& its_whole, const int its_place)
+      : Given(&Part::complete), whole(its_whole), place(its_place) {}
 
-  static void on_completion(messages::Listener& self) noexcept {
-    const std::unique_ptr<OurPart> owned(static_cast<OurPart*>(&self));
-    Substitute& its = *owned->operation;
-    end_of(its);
-    const int code = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(its);
-    owned->whole->complete(owned->place, its.status, code);
+  static void complete(Given& self, const End end) noexcept {
+    const std::unique_ptr<Part> owned(static_cast<Part*>(&self));
+    owned->whole.complete(owned->place, result_of(*owned, end));
   }
+
+  Continuation& whole;
+  const int place;
+};
+
+// The only request of a continuation: nothing else is needed, so that a very large number of waits
+// touches little memory.
+struct OnlyOne : Given {
+  OnlyOne(imbrex_continuation* const its_function, void* const its_argument)
+      : Given(&OnlyOne::complete), function(its_function), argument(its_argument) {}
+
+  static void complete(Given& self, const End end) noexcept {
+    auto& one = static_cast<OnlyOne&>(self);
+    one.end = end;
+    run_handler(one.handler());
+  }
+  [[nodiscard]] Handler handler() noexcept { return {&OnlyOne::run, this, true}; }
+  static void run(void* const self) {
+    const std::unique_ptr<OnlyOne> owned(static_cast<OnlyOne*>(self));
+    MPI_Status status = result_of(*owned, owned->end);
+    owned->function(status.MPI_ERROR, 1, &status, owned->argument);
+  }
+
+  imbrex_continuation* function;
+  void* argument;
+  End end = End::ended;
 };
 
 // All requests were complete already: the next round of the engine runs the continuation, since it
@@ -148,80 +136,19 @@ void run_later(const Handler& handler) {
   engine().add(*later.release());
 }
 
-// The only request of a continuation is an operation of this library: nothing else is needed, so
-// that a very large number of waits touches little memory.
-struct OnlyOne : messages::Listener {
-  std::unique_ptr<Substitute> operation;
-  imbrex_continuation* function;
-  void* argument;
-
-  [[nodiscard]] Handler handler() noexcept { return {&OnlyOne::run, this, true}; }
-  static void on_completion(messages::Listener& self) noexcept {
-    run_handler(static_cast<OnlyOne&>(self).handler());
-  }
-  static void run(void* self) {
-    const std::unique_ptr<OnlyOne> owned(static_cast<OnlyOne*>(self));
-    Substitute& its = *owned->operation;
-    end_of(its);
-    its.status.MPI_ERROR = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(its);
-    owned->function(its.status.MPI_ERROR, 1, &its.status, owned->argument);
-  }
-};
-
-void continue_ours(Substitute& ours, MPI_Request& request, imbrex_continuation* function,
-                      void* argument) {
-  auto one = std::make_unique<OnlyOne>();
-  one->fire = &OnlyOne::on_completion;
-  one->operation.reset(&ours);
-  one->function = function;
-  one->argument = argument;
-  OnlyOne& waiting = *one.release();
-  messages::Token& token = *ours.token();
-  if (switches.traces_messages) trace_given(request, nullptr, &ours);
-  request = MPI_REQUEST_NULL;
-  ours.take_handle();
-  const bool waits = ours.attend(waiting);
-  give_token(token);  // not the operation's: that may have ended
-  if (!waits) run_later(waiting.handler());
-  detail::wake_poller();  // the caller goes on, so an idle worker must poll
-}
-
-void continue_ours(Continuation& whole, int place, Substitute& ours, MPI_Request& request) {
-  auto part = std::make_unique<OurPart>();
-  part->fire = &OurPart::on_completion;
-  part->operation.reset(&ours);
-  part->whole = &whole;
-  part->place = place;
-  OurPart* const waiting = part.release();
-  messages::Token& token = *ours.token();
-  if (switches.traces_messages) trace_given(request, nullptr, &ours);
-  request = MPI_REQUEST_NULL;
-  ours.take_handle();
-  const bool waits = ours.attend(*waiting);
-  give_token(token);  // not the operation's: that may have ended
-  if (!waits) OurPart::on_completion(*waiting);
-}
-
-void take_over(Continuation& whole, int place, MPI_Request& request) {
-  whole.expect_one();
-  if (Substitute* const ours = messages::substitute(request)) {
-    return continue_ours(whole, place, *ours, request);
-  }
-  auto part = std::make_unique<Part>();
-  part->call = messages::naming_communicator({.name = "imbrex_continue", .at_once = true}, request);
-  part->complete = &Part::on_completion;
-  part->whole = &whole;
-  part->place = place;
-  part->given = part->request = std::exchange(request, MPI_REQUEST_NULL);
-  engine().add(*part.release());
-}
-
 MPI_Status status_of_null() noexcept {
   MPI_Status status = {};
   int flag = 0;
   MPI_Request none = MPI_REQUEST_NULL;
   PMPI_Test(&none, &flag, &status);
+  status.MPI_ERROR = MPI_SUCCESS;
   return status;
+}
+
+// True if it is complete already: the caller then calls finish(), or lets a handler do it.
+[[nodiscard]] bool give(MPI_Request& request, Given& given) {
+  constexpr Call call{.name = "imbrex_continue", .at_once = true};
+  return messages::give_request(call, request, given, false, nullptr) == messages::Gave::complete;
 }
 
 int refuse(int code, const std::string& what) {
@@ -247,16 +174,24 @@ int continue_all(int count, MPI_Request requests[], imbrex_continuation* functio
     }
   }
 
-  Continuation& whole = *std::make_unique<Continuation>(count, function, argument).release();
-  for (int i = 0; i < count; ++i) {
-    if (requests[i] != MPI_REQUEST_NULL) {
-      take_over(whole, i, requests[i]);
-    } else {
+  if (count == 1 && requests[0] != MPI_REQUEST_NULL) {
+    auto one = std::make_unique<OnlyOne>(function, argument);
+    if (give(requests[0], *one)) run_later(one->handler());
+    static_cast<void>(one.release());
+  } else {
+    Continuation& whole = *std::make_unique<Continuation>(count, function, argument).release();
+    for (int i = 0; i < count; ++i) {
       whole.expect_one();
-      whole.complete(i, status_of_null(), MPI_SUCCESS);
+      if (requests[i] == MPI_REQUEST_NULL) {
+        whole.complete(i, status_of_null());
+        continue;
+      }
+      auto part = std::make_unique<Part>(whole, i);
+      if (give(requests[i], *part)) part->finish();
+      static_cast<void>(part.release());
     }
+    if (whole.let_go()) run_later({&Continuation::run, &whole, true});
   }
-  if (whole.let_go()) run_later({&Continuation::run, &whole, true});
   detail::wake_poller();  // the caller goes on, so an idle worker must poll
   return MPI_SUCCESS;
 }
@@ -264,19 +199,13 @@ int continue_all(int count, MPI_Request requests[], imbrex_continuation* functio
 }  // namespace
 
 void cancel_continued(imbrex_continuation* function, const Asks& argument) {
-  messages::cancel_where(
-      [&](const messages::Listener& listener) {
-        if (listener.fire == &OnlyOne::on_completion) {
-          const auto& one = static_cast<const OnlyOne&>(listener);
-          return one.function == function && argument(one.argument);
-        }
-        return listener.fire == &OurPart::on_completion &&
-               static_cast<const OurPart&>(listener).whole->is_of(function, argument);
-      },
-      [&](const Operation& operation) {
-        return operation.complete == &Part::on_completion &&
-               static_cast<const Part&>(operation).whole->is_of(function, argument);
-      });
+  messages::cancel_given(&OnlyOne::complete, [&](const Given& given) {
+    const auto& one = static_cast<const OnlyOne&>(given);
+    return one.function == function && argument(one.argument);
+  });
+  messages::cancel_given(&Part::complete, [&](const Given& given) {
+    return static_cast<const Part&>(given).whole.is_of(function, argument);
+  });
 }
 
 }  // namespace imbrex::mpi
@@ -286,13 +215,6 @@ extern "C" [[gnu::visibility("default")]] int imbrex_continue(MPI_Request* reque
                                                               void* argument) {
   using namespace imbrex::mpi;
   note_asked_for();
-  if (in_service() && function != nullptr) {
-    Substitute* const ours = messages::substitute(*request);
-    if (ours != nullptr && ours->token() != nullptr) {
-      continue_ours(*ours, *request, function, argument);
-      return MPI_SUCCESS;
-    }
-  }
   return continue_all(1, request, function, argument);
 }
 

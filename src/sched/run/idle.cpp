@@ -270,7 +270,7 @@ namespace {
 bool nap_at_bell(Worker& worker, Watch& watch, Silence& silence, const std::uint64_t us) noexcept {
   watch.begin_nap();
   base::heavy_fence();  // as in Parking::prepare()
-  const bool rung = !poll_in_silence(worker, silence, true) && worker.bell.wait(us);
+  const bool rung = !poll_in_silence(worker, silence, true) && worker.bell.wait(1000 * us);
   watch.end_nap();
   return rung || worker.bell.was_rung();
 }
@@ -314,7 +314,7 @@ void poll_until_rung(Worker& worker) noexcept {
     const bool looks = !runtime.stopping.load(std::memory_order_relaxed) &&
                        runtime.polling(worker) != Polling::none;
     worker.parked.store(true, std::memory_order_release);
-    rung = worker.bell.wait(looks ? look_us : 0);
+    rung = worker.bell.wait(looks ? 1000 * look_us : 0);
     worker.parked.store(false, std::memory_order_relaxed);
   }
 }

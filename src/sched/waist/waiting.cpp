@@ -140,7 +140,7 @@ void block(EventWord& event, const char* const what) noexcept {
   BlockedThread thread;
   if (!task::event::add(event, thread)) return;
   const std::int64_t seconds = number_option("STALL_S");
-  if (thread.bell.wait(static_cast<std::uint64_t>(seconds) * 1'000'000)) return;
+  if (thread.bell.wait(static_cast<std::uint64_t>(seconds) * 1'000'000'000)) return;
   tell_of_block(what, seconds);
   (void)thread.bell.wait(0);
 }

@@ -2,12 +2,9 @@
 #include "mpi/engine/threads/thread.hpp"
 
 #include <fmt/format.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
@@ -25,19 +22,7 @@ namespace {
 
 constexpr std::uint64_t us = 1'000;  // in ns
 
-// Below a second, as the nanoseconds of a timespec must be.
 constexpr std::uint64_t nap_max_ns = 10'000 * us;
-
-// Returns when `word` is not `value` and a thread wakes it, or after `ns` (0: no limit).
-void wait_while(std::atomic<std::uint32_t>& word, const std::uint32_t value,
-                const std::uint64_t ns) noexcept {
-  const timespec span{0, static_cast<long>(ns)};
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, ns == 0 ? nullptr : &span, nullptr, 0);
-}
-
-void wake_from(std::atomic<std::uint32_t>& word) noexcept {
-  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-}
 
 }  // namespace
 
@@ -46,7 +31,7 @@ void wake_from(std::atomic<std::uint32_t>& word) noexcept {
 void ProgressThread::run() {
   self_.store(base::this_thread(), std::memory_order_relaxed);
   prepare();
-  while (stopping_.load(std::memory_order_relaxed) == 0) {
+  while (!stopping_.load(std::memory_order_relaxed)) {
     run_errands();
     switch (setup_.pace) {
       case Pace::steps_in: step_in(); break;
@@ -187,13 +172,12 @@ void ProgressThread::sleep_until_rung() noexcept {
 
 // Returns when rung, or after `ns` (0: no limit), or at once if there is work.
 void ProgressThread::wait_for_bell(const std::uint64_t ns) noexcept {
-  bell_.exchange(asleep, std::memory_order_acq_rel);  // see (1)
+  (void)bell_.was_rung();  // see (1)
   const bool idle = ns != 0 || quiet();
   if (idle && errands_.load(std::memory_order_relaxed) == nullptr &&
-      stopping_.load(std::memory_order_relaxed) == 0) {
-    wait_while(bell_, asleep, ns);
+      !stopping_.load(std::memory_order_relaxed)) {
+    (void)bell_.wait(ns);
   }
-  bell_.exchange(awake, std::memory_order_acq_rel);  // a store would end the chain of (1)
 }
 
 void ProgressThread::nap(const std::uint64_t ns) noexcept {
@@ -201,7 +185,7 @@ void ProgressThread::nap(const std::uint64_t ns) noexcept {
   if (serving_) {  // errands wait for it
     wait_for_bell(time);
   } else {
-    wait_while(stopping_, 0, time);
+    (void)end_of_naps_.wait(time);
   }
 }
 
@@ -252,7 +236,7 @@ bool ProgressThread::is_caller() const noexcept {
 void ProgressThread::start(const Setup& setup) {
   setup_ = setup;
   last_join_.begin();
-  stopping_.store(0, std::memory_order_relaxed);
+  stopping_.store(false, std::memory_order_relaxed);
   // Signals of the program go to threads of the program.
   sigset_t all;
   sigset_t before;
@@ -277,8 +261,8 @@ void ProgressThread::start(const Setup& setup) {
 }
 
 void ProgressThread::tell_to_stop() noexcept {
-  stopping_.store(1, std::memory_order_relaxed);
-  wake_from(stopping_);
+  stopping_.store(true, std::memory_order_relaxed);
+  end_of_naps_.ring();
   ring();
 }
 
@@ -294,13 +278,6 @@ void ProgressThread::leave() {
   if (!thread_.joinable() || !last_join_.is_here()) return;
   tell_to_stop();
   static_cast<void>(last_join_.join(thread_));
-}
-
-void ProgressThread::ring() noexcept {
-  if (bell_.fetch_add(0, std::memory_order_acq_rel) != asleep) return;  // see (1)
-  if (bell_.exchange(awake, std::memory_order_acq_rel) == asleep) {
-    wake_from(bell_);
-  }
 }
 
 double ProgressThread::seconds() const noexcept {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "base/parking.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/engine/threads/last_join.hpp"
@@ -32,12 +33,9 @@ struct Errand {
 };
 
 // Thread safety: one thread calls start() and stop(); any thread calls the rest.
-// Invariants: (1) with `steps_in`, `shares` and `serves` the thread sleeps only while `bell_` is
-// `asleep`, or for a short nap. A thread that makes something outstanding, or leaves an errand,
-// rings after it. One of the two read-modify-writes of `bell_`, the ringer's and the sleeper's, is
-// later: either the ringer reads `asleep` and wakes, or the sleeper's synchronises with the
-// ringer's and it sees the work. All changes of `bell_` are read-modify-writes: a store between the
-// two would end the ringer's release sequence (tests/models/bell.pml).
+// Invariants: (1) with `steps_in`, `shares` and `serves` the thread sleeps only at `bell_`, or for
+// a short nap. A thread that makes something outstanding, or leaves an errand, rings after it. Before
+// the thread sleeps it hears the bell, then looks for work (base::Bell).
 class ProgressThread {
  public:
   // `drive` makes progress without an outstanding operation; called only with Pace::owns.
@@ -63,7 +61,7 @@ class ProgressThread {
   // stop() at exit(); does not wait for a thread that itself waits for the thread which ends the
   // process
   void leave();
-  void ring() noexcept;
+  void ring() noexcept { bell_.ring(); }
 
   [[nodiscard]] std::uint64_t polls() const noexcept {
     return polls_.load(std::memory_order_relaxed);
@@ -85,15 +83,14 @@ class ProgressThread {
   void nap(std::uint64_t ns) noexcept;
   void wait_for_bell(std::uint64_t ns) noexcept;
 
-  enum Bell : std::uint32_t { awake, asleep };
-
   Setup setup_{};                          // set before the thread, then changed by it
   bool serving_ = false;                   // set before the start: it runs errands
-  std::atomic<std::uint32_t> stopping_{0};  // stop() sets it to 1, and wakes from naps
-  std::atomic<std::uint32_t> bell_{awake};  // see (1)
-  std::atomic<Errand*> errands_{nullptr};   // any thread pushes, the thread takes all
+  std::atomic<bool> stopping_{false};      // stop() sets it
+  base::Bell bell_;                        // see (1)
+  base::Bell end_of_naps_;                 // stop() rings it
+  std::atomic<Errand*> errands_{nullptr};  // any thread pushes, the thread takes all
   std::atomic<bool> has_processor_{false}; // set by the thread; for threads that wait for it
-  std::atomic<pthread_t> self_{};           // the thread sets it; others compare it with themselves
+  std::atomic<pthread_t> self_{};          // the thread sets it; others compare it with themselves
   std::atomic<std::uint64_t> polls_{0};    // the thread writes it
   std::atomic<std::uint64_t> cpu_ns_{0};   // the thread writes it at its end
   std::thread thread_;

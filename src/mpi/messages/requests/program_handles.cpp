@@ -41,6 +41,12 @@ void take_result(Substitute& operation, MPI_Request* request, MPI_Status* status
 
 }  // namespace
 
+void give_up(Substitute& operation, MPI_Request& request) noexcept {
+  check::end_request(request);
+  request = MPI_REQUEST_NULL;
+  operation.take_handle();
+}
+
 int conclude(Substitute& operation, MPI_Request* request, MPI_Status* status) {
   const std::unique_ptr<Substitute> owned(&operation);
   take_result(operation, request, status);

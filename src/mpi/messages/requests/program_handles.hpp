@@ -19,6 +19,9 @@ namespace imbrex::mpi::messages {
 int conclude(Substitute& operation, MPI_Request* request, MPI_Status* status);
 // conclude() that calls no error handler: the call of the program has called one already.
 int conclude_quietly(Substitute& operation, MPI_Request* request, MPI_Status* status) noexcept;
+// The program gives the request away: the handle becomes null. REQUIRES: Substitute::attend()
+// follows.
+void give_up(Substitute& operation, MPI_Request& request) noexcept;
 // The program has freed the request; the operation goes on.
 void let_go(Substitute& operation) noexcept;
 // True if the program has freed it. REQUIRES: it cannot complete meanwhile.
