@@ -34,8 +34,8 @@ struct Errand {
 
 // Thread safety: one thread calls start() and stop(); any thread calls the rest.
 // Invariants: (1) with `steps_in`, `shares` and `serves` the thread sleeps only at `bell_`, or for
-// a short nap. A thread that makes something outstanding, or leaves an errand, rings after it. Before
-// the thread sleeps it hears the bell, then looks for work (base::Bell).
+// a short nap. A thread that makes something outstanding, or leaves an errand, rings after it.
+// Before the thread sleeps it hears the bell, then looks for work (base::Bell).
 class ProgressThread {
  public:
   // `drive` makes progress without an outstanding operation; called only with Pace::owns.
