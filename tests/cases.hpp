@@ -28,6 +28,14 @@ inline const std::function<int()>* find_case(const Cases& cases, const int argc,
   return nullptr;
 }
 
+// Prints what does not hold, and counts it. Thread safety: one thread.
+inline int failures = 0;
+inline void expect(const bool holds, const char* const what) {
+  if (holds) return;
+  std::printf("FAILS: %s\n", what);
+  ++failures;
+}
+
 // Runs the case `name` of this program `times` times, each time in a new process, until one ends
 // with anything but 0. Returns the exit code of the whole.
 inline int run_often(char* const name, const int times) {

@@ -28,14 +28,9 @@ using imbrex::Future;
 using imbrex::Promise;
 using imbrex::Runtime;
 using imbrex::task;
+using imbrex::test::expect;
+using imbrex::test::failures;
 using namespace std::chrono_literals;
-
-int failures = 0;
-void expect(const bool holds, const char* const what) {
-  if (holds) return;
-  std::printf("FAILS: %s\n", what);
-  ++failures;
-}
 
 // The exit code of a child that runs `body`, then exit(its result); -1 if a signal ends it.
 int in_child(const std::function<int()>& body) {

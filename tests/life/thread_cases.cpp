@@ -26,19 +26,13 @@
 
 namespace {
 
-using imbrex::Promise;
 using imbrex::Future;
 using imbrex::Promise;
 using imbrex::Runtime;
 using imbrex::task;
+using imbrex::test::expect;
+using imbrex::test::failures;
 using namespace std::chrono_literals;
-
-int failures = 0;
-void expect(const bool holds, const char* const what) {
-  if (holds) return;
-  std::printf("FAILS: %s\n", what);
-  ++failures;
-}
 
 // Workers and policies are those of the environment.
 constexpr int rounds = 60;

@@ -18,16 +18,6 @@ namespace {
 
 [[maybe_unused]] const bool opened = (open_messages(), true);  // before MPI_Init
 
-// The text of the Error that `call` throws.
-template <class F>
-std::string error_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 [[nodiscard]] bool names(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -123,7 +113,7 @@ TEST(DataWithOwners, flush_and_move_bring_a_value_to_its_owner) {
   });
   space.finish();
   if (ring.rank == 0 && last != 0) {
-    EXPECT_TRUE(names(error_of([&] { (void)matrix.view(); }), "flush()"));
+    EXPECT_TRUE(names(thrown_by([&] { (void)matrix.view(); }), "flush()"));
   }
   space.flush(matrix);
   space.finish();
@@ -187,14 +177,14 @@ TEST(DataWithOwners, a_failure_is_told_to_every_rank_and_later_tasks_run) {
   if (ring.rank == last) {
     EXPECT_THROW(space.finish(), std::runtime_error);
   } else {
-    const std::string text = error_of([&] { space.finish(); });
+    const std::string text = thrown_by([&] { space.finish(); });
     EXPECT_TRUE(names(text, "\"wrong\"")) << text;
     EXPECT_TRUE(names(text, "wrong input")) << text;
     EXPECT_TRUE(names(text, "on rank " + std::to_string(last))) << text;
   }
   EXPECT_FALSE(has_run);
   if (ring.rank == 0) {
-    EXPECT_TRUE(names(error_of([&] { (void)b.view(); }), "\"wrong\""));
+    EXPECT_TRUE(names(thrown_by([&] { (void)b.view(); }), "\"wrong\""));
     EXPECT_EQ(c.view()[0], 3);
   }
   space.task("right").write(a).insert([](View<double> to) { fill(to, 1); });
@@ -214,7 +204,7 @@ TEST(DataWithOwners, wrong_insertions_say_what_is_wrong) {
   const auto foreign = other.data<int>(0, 1, nullptr, "f");
   const auto none = space.temporary<int>(1, "t");
   const auto wrong = [&](const char* const part, const auto& insert) {
-    const std::string text = error_of(insert);
+    const std::string text = thrown_by(insert);
     EXPECT_TRUE(names(text, part)) << text;
   };
   wrong("twice", [&] { space.task("x").read(a).update(a).insert([](auto, auto) {}); });

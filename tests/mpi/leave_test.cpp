@@ -24,22 +24,12 @@ using imbrex::Space;
 using imbrex::View;
 using imbrex::WorkPool;
 using imbrex::test::Ring;
+using imbrex::test::thrown_by;
 
 // The exception of the program.
 struct Thrown : std::runtime_error {
   Thrown() : std::runtime_error("thrown by the program") {}
 };
-
-// The text of the Error that `call` throws; empty if it throws none.
-template <class F>
-std::string error_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
 
 // Which ranks an exception takes out of the object.
 enum class Who { last, first, all };
@@ -82,8 +72,8 @@ TEST_P(Leave, a_space_with_outstanding_tasks) {
       insert_chain(space, data, 4);
       if (leaves(GetParam(), ring)) throw Thrown();
       insert_chain(space, data, 4);
-      error = error_of([&] { space.finish(); });
-      again = error_of([&] { space.finish(); });
+      error = thrown_by([&] { space.finish(); });
+      again = thrown_by([&] { space.finish(); });
     } catch (const Thrown&) {
       caught = true;
     }
@@ -122,7 +112,7 @@ TEST_P(Leave, a_space_whose_bodies_have_begun_waits_for_them) {
       while (!begun) imbrex::yield();
       throw Thrown();
     }
-    error = error_of([&] { space.finish(); });
+    error = thrown_by([&] { space.finish(); });
   } catch (const Thrown&) {
     EXPECT_EQ(begun_later, 0);
   }
@@ -145,7 +135,7 @@ TEST_P(Leave, a_space_that_belongs_to_a_task) {
           space.task("get").read(data).on(other).insert([](View<const int>) {});
         }
         if (leaving) throw Thrown();
-        error = error_of([&] { space.finish(); });
+        error = thrown_by([&] { space.finish(); });
       });
     });
   } catch (const Thrown&) {
@@ -224,13 +214,13 @@ TEST_P(Leave, a_space_of_futures) {
       MPI_Barrier(ring.comm);  // else space[] could throw above
       if (leaving) throw Thrown();
       for (auto& one : asked) {
-        of_get = error_of([&] { (void)one.get(); });
+        of_get = thrown_by([&] { (void)one.get(); });
         EXPECT_NE(of_get.find("\"parts\" " + leaver(GetParam(), ring)), std::string::npos)
             << of_get;
       }
-      of_set = error_of([&] { space.set(5, std::vector<int>(elements, 1)); });
-      of_ask = error_of([&] { (void)space[7]; });
-      of_close = error_of([&] { space.close(); });
+      of_set = thrown_by([&] { space.set(5, std::vector<int>(elements, 1)); });
+      of_ask = thrown_by([&] { (void)space[7]; });
+      of_close = thrown_by([&] { space.close(); });
     } catch (const Thrown&) {
       caught = true;
     }
@@ -261,8 +251,8 @@ TEST_P(Leave, a_pool) {
     pool.process(work);  // all ranks take part
     pool.push(0);
     if (leaving) throw Thrown();
-    error = error_of([&] { pool.process(work); });
-    again = error_of([&] { pool.process(work); });
+    error = thrown_by([&] { pool.process(work); });
+    again = thrown_by([&] { pool.process(work); });
   } catch (const Thrown&) {
     caught = true;
   }

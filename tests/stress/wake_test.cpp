@@ -14,7 +14,7 @@
 namespace imbrex::test {
 namespace {
 
-constexpr int rounds = sanitized ? 20 : 100;
+constexpr int rounds = sanitized ? 20 : 50;
 
 // Idle workers are asleep after this time, in most rounds.
 void let_them_sleep() { usleep(1000); }
