@@ -98,7 +98,7 @@ class Blocking {
   Blocking& operator=(const Blocking&) = delete;
 
   void arm(Promise<void>* const to_set) {
-    ASSERT_TRUE(comes_true([this] { return !blocks.load(); }));  // the last round's function
+    ASSERT_TRUE(comes_true([this] { return !polls_.load(); }));  // the last round's function
     to_set_ = to_set;
     go_on = false;
     armed_ = true;
@@ -108,17 +108,23 @@ class Blocking {
 
  private:
   int poll() {
-    if (detail::in_task() || !armed_.exchange(false)) return 0;
+    if (detail::in_task() || !armed_.load() || polls_.exchange(true)) return 0;
+    if (!armed_.exchange(false)) {
+      polls_ = false;
+      return 0;
+    }
     if (to_set_ != nullptr) to_set_->set();
     detail::enter_callback("MPI_Something");
     blocks = true;
     block_until(go_on);
     detail::leave_callback();
     blocks = false;
+    polls_ = false;
     return 1;
   }
 
   std::atomic<bool> armed_{false};
+  std::atomic<bool> polls_{false};  // from before the promise is set to the end of the function
   Promise<void>* to_set_ = nullptr;
   std::atomic<int> outstanding_{1};
   detail::Poller poller_{.poll = [](void* self) noexcept {

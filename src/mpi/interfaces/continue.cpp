@@ -147,7 +147,7 @@ MPI_Status status_of_null() noexcept {
 
 // True if it is complete already: the caller then calls finish(), or lets a handler do it.
 [[nodiscard]] bool give(MPI_Request& request, Given& given) {
-  constexpr Call call{.name = "imbrex_continue", .at_once = true};
+  const Call call{.name = "imbrex_continue", .at_once = true};
   return messages::give_request(call, request, given, false, nullptr) == messages::Gave::complete;
 }
 
