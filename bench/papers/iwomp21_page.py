@@ -3,10 +3,44 @@
 (IWOMP 2021) publish, in Markdown, and its picture."""
 
 import page
-from page import number, of, one, ratio_text, table, values
+from page import number, values
 
 POLICIES = ("fifo", "ma1", "ma2", "sa", "fa")
 SPREADS = ("16-48", "32-24", "64-12", "128-6")
+
+
+def of(results, part, **wanted):
+    return [line for line in results["results"] if line["part"] == part
+            and all(line.get(name) == value for name, value in wanted.items())]
+
+
+def one(results, part, **wanted):
+    found = of(results, part, **wanted)
+    return found[0] if found else None
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in (head, *rows)]
+    lines.insert(1, "|" + "---|" * len(head))
+    return "\n".join(lines) + "\n"
+
+
+def ratio_text(value, other):
+    """Per cent by which `value` differs from `other`."""
+    if value is None or not other:
+        return "-"
+    percent = round(100 * (value / other - 1))
+    return f"{percent:+d} %" if percent else "0 %"
+
+
+def describe(parts, results, published):
+    """A section for each of `parts`, {part: (title, function)}."""
+    measured = {line["part"] for line in results["results"]}
+    text = []
+    for part, (title, function) in parts.items():
+        text += [f"## {title}", ""]
+        text += [function(results, published) if part in measured else "Not measured.\n"]
+    return text
 
 
 def found_in(results, part):
@@ -267,11 +301,13 @@ def draw_spread(axis, results, name):
         axis.legend(fontsize="small")
 
 
-def write(path, results, published):
-    text = ["This page compares imbrex with the results of " + published["source"] + ": policies "
+def text_of(results, published):
+    text = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->",
+            "# Sends first: simulated, counted and published", "",
+            "This page compares imbrex with the results of " + published["source"] + ": policies "
             "that run sends first, in a Cholesky factorisation over 1 to 32 ranks. "
             f"`bench/papers/iwomp21` wrote it from {page.origin(results)}.", "", "```sh",
-            "bench/papers/iwomp21", "```", "", f"![picture]({page.picture_of(path).name})", ""]
+            "bench/papers/iwomp21", "```", "", f"![picture](iwomp21.png)", ""]
     limits = ["## Limits", "",
               f"The paper's machine: {published['machine']}. Nobody here has such a machine, so "
               "times on it are simulated, with the code of the library's policies "
@@ -280,10 +316,14 @@ def write(path, results, published):
               "(../user/policies.md#measured-times-under-each-policy) has what was measured on 4 "
               "ranks. MA-3 is not in the paper's measurements.\n"]
 
-    def picture(axes):
-        draw_weak(axes[0][0], results, published)
-        for axis, name in zip((axes[0][1], *axes[1]), ("fifo", "sa", "fa")):
-            draw_spread(axis, results, name)
+    return "\n".join(text + describe(PARTS, results, published) + limits)
 
-    page.write(path, "Sends first: simulated, counted and published",
-               text + page.describe(PARTS, results, published) + limits, picture)
+
+class Page(page.Page):
+    def text(self):
+        return text_of(self.results, self.published)
+
+    def draw_on(self, axes):
+        draw_weak(axes[0][0], self.results, self.published)
+        for axis, name in zip((axes[0][1], *axes[1]), ("fifo", "sa", "fa")):
+            draw_spread(axis, self.results, name)

@@ -3,6 +3,8 @@
 page. A runner measures its parts and adds lines to the results; its page reads them."""
 
 import datetime
+import importlib.machinery
+import importlib.util
 import json
 import pathlib
 import subprocess
@@ -13,6 +15,14 @@ import page
 import records
 
 HERE = pathlib.Path(__file__).resolve().parent
+
+
+def program(name):
+    """A program of this folder as a module: it has no suffix."""
+    loader = importlib.machinery.SourceFileLoader(name, str(HERE / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
 
 
 def options(doc, paper, parts, repetitions):
@@ -27,7 +37,7 @@ def options(doc, paper, parts, repetitions):
     parser.add_argument("--results", type=pathlib.Path, default=HERE / f"{paper}_results.json",
                         help="the file of all results (default: beside this program)")
     parser.add_argument("--page", type=pathlib.Path,
-                        default=records.SOURCE / "docs" / "papers" / f"{paper}.md",
+                        default=page.path_of(paper),
                         help="the page to write; its picture goes beside it, as .png")
     return parser
 
@@ -82,8 +92,8 @@ def save(path, head, results):
     path.write_text(json.dumps(head)[:-1] + ', "results": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
-def main(arguments, run_parts, write_page, **head):
-    """run_parts(arguments, results) adds lines; write_page(path, kept, published) writes."""
+def main(arguments, run_parts, **head):
+    """run_parts(arguments, results) adds lines; the page shows all that are kept."""
     kept = json.loads(arguments.results.read_text()) if arguments.results.exists() else {}
     results = kept.get("results", [])
     if arguments.parts:
@@ -91,6 +101,6 @@ def main(arguments, run_parts, write_page, **head):
         save(arguments.results, {"date": datetime.date.today().isoformat(), **head}, results)
     if not results:
         sys.exit("bench: there are no results yet: run it with --parts")
-    published = json.loads((HERE / f"published_{arguments.paper}.json").read_text())
-    write_page(arguments.page, json.loads(arguments.results.read_text()), published)
-    records.say(f"page: {arguments.page}, picture: {page.picture_of(arguments.page)}")
+    page.page_of(arguments.paper, json.loads(arguments.results.read_text()),
+                 path=arguments.page).write()
+    records.say(f"page: {arguments.page}, with its picture")
