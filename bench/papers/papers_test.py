@@ -17,16 +17,11 @@ from unittest import mock
 
 sys.dont_write_bytecode = True
 import capra_model  # noqa: E402
-import iwomp21_page  # noqa: E402
 import page  # noqa: E402
 import readme_figures  # noqa: E402
 import runner  # noqa: E402
 from page import HERE  # noqa: E402
 import records  # noqa: E402 (found by the lines before)
-
-
-def published(paper):
-    return page.stored(paper, "published")
 
 
 def sections(paper, lines):
@@ -114,7 +109,7 @@ class SendsFirstTest(unittest.TestCase):
     def test_every_published_number_of_the_weak_scaling_has_its_place(self):
         lines = [{"part": "weak", "ranks": ranks, "policy": policy, "seconds": 2.0 * ranks}
                  for ranks in (1, 32) for policy in ("fifo", "ma1", "fa")]
-        text = iwomp21_page.weak({"results": lines}, published("iwomp21"))
+        text = sections("iwomp21", lines)["Weak scaling (Table 3 and Figure 5)"]
         self.assertIn("| 32 | 64.00 | 33.36 | +92 % | 64.00 | figure only | 64.00 | 27.89 | +129 % "
                       "|", text)
         self.assertIn("| 32 | 3 % | 67 % | 3 % | figure only | 3 % | 81 % |", text)
@@ -123,7 +118,7 @@ class SendsFirstTest(unittest.TestCase):
     def test_counts_that_differ_are_named(self):
         lines = [{"part": "counts", "n": 131072, "ranks": ranks, "computation": 2829056,
                   "communication": count} for ranks, count in ((16, 388624), (32, 1))]
-        text = iwomp21_page.counts({"results": lines}, published("iwomp21"))
+        text = sections("iwomp21", lines)["Numbers of tasks (Tables 2 and 4)"]
         self.assertIn("| 16-48 | 388,624 | 388,624 | yes |", text)
         self.assertIn("| 32-24 | 1 | 640,632 | NO |", text)
 
@@ -131,7 +126,7 @@ class SendsFirstTest(unittest.TestCase):
         lines = [{"part": "spread", "spread": name, "policy": "fifo", "seconds": seconds,
                   "in_task": 0.5, "idle": 0.4, "overhead": 0.1}
                  for name, seconds in (("16-48", 20.0), ("32-24", 25.0))]
-        text = iwomp21_page.spread({"results": lines}, published("iwomp21"))
+        text = sections("iwomp21", lines)["Ranks against threads (Figure 4)"]
         self.assertIn("| 16-48 | `fifo` | 20.0 | 10.0 | 8.0 | 2.0 | figure only | - | figure only "
                       "| - |", text)
         self.assertIn("| 32-24 | `fifo` | 25.0 | 12.5 | 10.0 | 2.5 | 33.2 | -25 % | 8.0 | +25 % |",
@@ -142,17 +137,17 @@ class SendsFirstTest(unittest.TestCase):
     def test_gains_stand_beside_the_published_ones(self):
         lines = [{"part": "weak", "ranks": 32, "policy": policy, "seconds": seconds}
                  for policy, seconds in (("fifo", 40.0), ("sa", 30.0), ("fa", 40.001))]
-        text = iwomp21_page.gains({"results": lines}, published("iwomp21")["table3"])
+        text = sections("iwomp21", lines)["Weak scaling (Table 3 and Figure 5)"]
         self.assertIn("| 32 | 25.0 % | 19.0 % | 0.0 % | 16.4 % |", text)
 
     def test_another_order_of_the_policies_than_in_the_paper_is_named(self):
-        paper = published("iwomp21")["figure4"]
-        lines = [{"part": "spread", "spread": name, "policy": policy, "seconds": seconds}
+        shared = {"part": "spread", "in_task": 0.5, "idle": 0.4, "overhead": 0.1}
+        lines = [{**shared, "spread": name, "policy": policy, "seconds": seconds}
                  for name, fa in (("16-48", 2.1), ("64-12", 1.9))
                  for policy, seconds in (("sa", 2.0), ("fa", fa))]
-        self.assertIn("At 64-12 `fa` is faster than `sa`",
-                      iwomp21_page.fa_to_sa({"results": lines}, paper))
-        self.assertNotIn("faster", iwomp21_page.fa_to_sa({"results": lines[:2]}, paper))
+        title = "Ranks against threads (Figure 4)"
+        self.assertIn("At 64-12 `fa` is faster than `sa`", sections("iwomp21", lines)[title])
+        self.assertNotIn("faster", sections("iwomp21", lines[:2])[title])
 
 
 class StoredTest(unittest.TestCase):
