@@ -58,6 +58,41 @@ class RunnerTest(unittest.TestCase):
             arguments.missing = False
             self.assertTrue(runner.lacks(arguments, results, key))
 
+    def test_a_line_has_the_run_of_median_time_and_the_time_of_each(self):
+        runs = iter(({"seconds": 3.0, "n": 3}, {"seconds": 1.0, "n": 1}, {"seconds": 2.0, "n": 2}))
+        key, results = {"part": "real"}, [{"part": "real", "n": 9}]
+        runner.measure(argparse.Namespace(repetitions=3), results, ["case"],
+                       lambda case: next(runs), lambda case: key,
+                       lambda lines: {"all": sum(line["n"] for line in lines)})
+        self.assertEqual(results, [{
+            "part": "real", "seconds": 2.0, "n": 2, "least_s": 1.0, "most_s": 3.0, "all": 6,
+            "repetitions": 3, "each_s": {"0": 3.0, "1": 1.0, "2": 2.0}}])
+
+    def test_a_simulation_that_fails_is_reported_and_adds_nothing(self):
+        arguments, results = argparse.Namespace(missing=False, build=HERE), []
+        with mock.patch.object(records, "simulate", side_effect=records.Failed("exit code 3")), \
+                contextlib.redirect_stdout(io.StringIO()) as said:
+            runner.simulate(arguments, results, {"part": "weak", "ranks": 2}, "cholesky")
+        self.assertEqual(results, [])
+        self.assertEqual(said.getvalue(),
+                         "simulate: weak 2\nbench: weak 2: exit code 3\n")
+
+    def test_parts_run_in_their_order_and_build_what_they_need(self):
+        order = []
+        parts = {name: (lambda _, results, name=name: order.append(name) or results.append(
+            {"part": name}), [f"program of {name}"]) for name in ("a", "b", "c")}
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch.object(records, "prepare") as prepare, \
+                mock.patch.object(page, "page_of") as page_of, \
+                contextlib.redirect_stdout(io.StringIO()):
+            path = pathlib.Path(folder) / "results.json"
+            runner.main(argparse.Namespace(results=path, parts=["c", "a"], paper="x", page=path),
+                        parts, cores=2)
+            self.assertEqual(json.loads(path.read_text())["cores"], 2)
+        self.assertEqual(order, ["a", "c"])
+        self.assertEqual(prepare.call_args.args[1], ["program of a", "program of c"])
+        self.assertEqual(len(page_of.call_args.args[1]["results"]), 2)
+
 
 class TextTest(unittest.TestCase):
     def test_a_single_run_has_no_range(self):
