@@ -160,6 +160,12 @@ def run_file(make_command, environment, timeout_s):
         return json.loads(path.read_text())
 
 
+def simulate(imbrex, *words):
+    """The records of `imbrex simulate` with these words, one for each policy and point. A program
+    of its own may follow `--`."""
+    return run_file(lambda path: [imbrex, "simulate", "--json", path, *words], {}, None)
+
+
 class MpiRunner:
     """Starts programs by the mpirun of the MPI that the build uses."""
 

@@ -24,6 +24,7 @@ COLUMNS_MAX, FUNCTION_LINES_MAX, FILE_LINES_MAX, FOLDER_NAMES_MAX = 100, 70, 800
 RING_FILES_MAX = 4
 COLUMNS_OF_TABLE_MAX, LINKS_OF_CELL_MAX = 5, 3
 QUESTIONS, LINKS_TO_ANSWER_MAX, SCREEN_LINES = "docs/design/documentation.md", 2, 40
+TEMPLATES = "bench/papers/templates/"  # of pages, on which links and tables are checked
 # Programs include these by name: one for each concept, and no folder between.
 PUBLIC_NAMES_MAX = 24
 # The worker of a thread; how deep a thread is in calls of MPI, and its handler, in which nothing
@@ -503,6 +504,8 @@ def is_made(name, word, words):
 
 def check_links(tree):
     for name, text in tree.of({".md"}):
+        if name.startswith(TEMPLATES):
+            continue
         for match in re.finditer(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
             target = match.group(1)
             if ":" not in target and not (tree.root / name).parent.joinpath(target).exists():
@@ -549,7 +552,7 @@ def check_reached(tree):
 def check_tables(tree):
     """Tables fit on a screen. Results of papers, which a program writes, are wider."""
     for name, text in tree.of({".md"}):
-        if name.startswith("docs/papers/"):
+        if name.startswith(("docs/papers/", TEMPLATES)):
             continue
         for number, line in enumerate(text.splitlines(), 1):
             cells = cells_of(line)

@@ -4,8 +4,7 @@ can never be, and against a table of another simulation, made before this one; t
 figures, with a program that is a script: its command, its medians, the file of results, the
 page."""
 import argparse
-import importlib.machinery
-import importlib.util
+import functools
 import itertools
 import json
 import math
@@ -16,13 +15,12 @@ import unittest
 from unittest import mock
 
 sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
 import ics19_model as model  # noqa: E402
 import ics19_page  # noqa: E402
-import page  # noqa: E402
-import records  # noqa: E402
+import papers_test  # noqa: E402
 import runner  # noqa: E402
+from page import HERE, page_of  # noqa: E402
+import records  # noqa: E402 (found by the lines before)
 
 RATIOS = (0.5, 1, 2)  # communication to computing
 # Per cent less time than blocking. That simulation had ranks that share cores, and messages that
@@ -119,12 +117,7 @@ class ModelTest(unittest.TestCase):
         self.assertEqual(model.hidden(1.0), math.inf)
 
 
-def bench():
-    """The program itself, which has no suffix."""
-    loader = importlib.machinery.SourceFileLoader("ics19", str(HERE / "ics19"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("ics19", loader))
-    loader.exec_module(module)
-    return module
+sections = functools.partial(papers_test.sections, "ics19")
 
 
 # Plays every program, and mpirun: it writes what they would. The third run takes longest.
@@ -151,7 +144,7 @@ class BenchTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         (self.folder / "bin").mkdir()
-        self.bench = bench()
+        self.bench = runner.program("ics19")
         self.arguments = argparse.Namespace(
             build=self.folder, repetitions=3, ratio=[1.0], n2=64, n3=16, tuple_bytes=1000,
             sides2=[64, 128], sides3=[16], rows=[64, 128], words=[1, 4],
@@ -272,18 +265,18 @@ class BenchTest(unittest.TestCase):
         self.assertEqual([line["seconds"] for line in results if line["system"] == "messages"], [7])
 
     def test_the_page(self):
-        kept = {"date": "2026-01-01", "results": self.measured()}
-        published = json.loads((HERE / "published_ics19.json").read_text())
-        text = ics19_page.fft(kept, published)
+        lines = self.measured()
+        found = sections(lines)
+        text = found["The Fourier transform (Figure 10)"]
         modelled = model.saved(model.fft_2d(0.75, 0.75, 1.5, 2, 64), "ST")
         self.assertIn("| Fourier transform, 2-D | 2 | 1 | `messages` | 1.500 | 1.000 to 4.000 | "
                       f"50.0 % | ST | {modelled:.1f} % |", text)
         self.assertIn("failed: `partial` (Fourier transform, 2-D)", text)
         self.assertIn("+26.8 % (65536 x 65536)", text)
-        self.assertNotIn("`messages`", ics19_page.describe_goals(kept))  # by hand
-        for line in kept["results"]:
+        self.assertNotIn("`messages`", found["Goals"])  # by hand
+        for line in lines:
             line["system"] = line["system"].replace("messages", "partial")
-        goals = ics19_page.describe_goals(kept)
+        goals = sections(lines)["Goals"]
         self.assertIn("`partial`: per cent less time | 50.0 | >= 30.0 | yes |", goals)
         self.assertIn("| >= 75.0 | yes |", goals)
 
@@ -301,9 +294,9 @@ class BenchTest(unittest.TestCase):
         self.bench.measure_alltoall(self.arguments, results)
         self.assertEqual([(line["ranks"], line["bytes"]) for line in results],
                          [(2, 1023), (2, 1024), (4, 1023), (4, 1024)])
-        kept = {"results": results}
-        self.assertIn("| 4 | 1,024 | 2.000 | 2.500 | 1.25 | 21 |", ics19_page.alltoall(kept, {}))
-        goals = ics19_page.describe_goals(kept)
+        found = sections(results)
+        self.assertIn("| 4 | 1,024 | 2.000 | 2.500 | 1.25 | 21 |", found["MPI_Alltoall alone"])
+        goals = found["Goals"]
         self.assertIn("blocks of 1,023 bytes: calls that went block by block | 0.00 | <= 0 | yes |",
                       goals)
         self.assertIn("blocks of 1,024 bytes: time to the library's | 1.25 | <= 1.1 | NO |", goals)
@@ -318,16 +311,15 @@ class BenchTest(unittest.TestCase):
                  for system, seconds, share in (("blocking", 2.0, 0.4), ("auto", 1.5, 0.03),
                                                 ("poll", 1.6, 0.05), ("test-each", 1.9, 0.2),
                                                 ("blocking-tasks", 1.8, 0.4))]
-        kept = {"date": "2026-01-01", "results": lines}
-        published = json.loads((HERE / "published_ics19.json").read_text())
-        text = ics19_page.solvers(kept, published)
-        self.assertIn("one run | +33.3 % | +100.0 % | 3.0 % | 50.0 % |", text)
-        goals = ics19_page.describe_goals(kept)
+        found = sections(lines)
+        self.assertIn("one run | +33.3 % | +100.0 % | 3.0 % | 50.0 % |",
+                      found["HPCG and miniFE (Figure 9)"])
+        goals = found["Goals"]
         self.assertIn("t_blocking / t - 1, per cent | 33.3 | >= 50.0 | NO |", goals)
         self.assertIn("share outside of MPI after, per cent | 97.0 | >= 96.0 | yes |", goals)
         self.assertIn("| HPCG | 2 | +5.3 % | +33.3 % | `auto` | -1.5 % | +35.2 % |",
-                      ics19_page.tampi(kept, published))
-        said = ics19_page.polls(kept, published)
+                      found["Beside TAMPI's way (Figure 13)"])
+        said = found["Polls and callbacks"]
         self.assertIn("| HPCG | 2 | `poll` | 600 | 3.00 | - | - | - | 0 | - |", said)
         self.assertNotIn("polls to callbacks, number", said)
 
@@ -341,8 +333,7 @@ class BenchTest(unittest.TestCase):
                  line("fft2d", 256, "CT-DE", 2.5, 2.5, 4.0),
                  line("fft2d", 512, "blocking", 3.0, 3.0, 3.0),
                  line("fft2d", 512, "CT-DE", 3.0, 3.0, 3.0)]
-        published = json.loads((HERE / "published_ics19.json").read_text())
-        text = ics19_page.sizes({"results": lines}, published)
+        text = sections(lines)["Sizes in the ratios of the paper's, and CT-DE (Figures 10 and 12)"]
         self.assertIn("| Fourier transform, 2-D | 256^2 | 16384^2 | 2.000 | 2.000 to 2.000 | "
                       "-20.0 % (-50 to -20) | - |", text)
         self.assertIn("| Fourier transform, 2-D | 512^2 | 32768^2 | 3.000 |", text)
@@ -354,7 +345,7 @@ class BenchTest(unittest.TestCase):
                   "iterations": 5, "rate_mbit": 100}
                  for blocks, *times in ((1, 2.0, 3.0), (16, 4.0, 1.0))
                  for system, seconds in zip(("blocking-tasks", "auto"), times)]
-        text = ics19_page.decomposition({"results": lines}, {})
+        text = sections(lines)["Blocks of a worker"]
         self.assertIn("| HPCG | 16 | 4.000 | one run | 1.000 | one run | +300.0 % | 0.400 |", text)
         self.assertIn("fastest with these blocks a worker: `blocking-tasks` 1, `auto` 16. Between "
                       "the two the speed-up is +100.0 %.", text)
@@ -368,21 +359,20 @@ class BenchTest(unittest.TestCase):
         lines += [{"part": part, "program": "fft2d", "ranks": 2, "ratio": 1, "by": "ranks",
                    "system": "messages", "seconds": seconds}
                   for part, seconds in (("scaling", 1.1), ("fft", 1.0))]
-        published = json.loads((HERE / "published_ics19.json").read_text())
-        text = ics19_page.scaling({"results": lines}, published)
+        text = sections(lines)["16 to 128 nodes, simulated (Figure 9, section 5.2.3)"]
         self.assertIn("| 0.5 | 16 | 23168^2 | 1.200 | +20.0 % | - | - |", text)
         self.assertIn("| HPCG | 16 | 1.000 | 10.0 % | -20.0 % | - | +3.2 % |", text)
         self.assertIn("| 2 | `messages` | 1.100 | 1.000 | +10 % |", text)
 
     def test_polls_beside_callbacks(self):
         key = {"part": "solvers", "program": "minife", "ranks": 4, "ratio": 1.0}
-        shared = {"timed_polls": 600.0, "timed_polls_s": 0.003, "suspensions": 7.0}
+        shared = {"timed_polls": 600.0, "timed_polls_s": 0.003, "suspensions": 7.0, "seconds": 1.0,
+                  "mpi_share": 0.3, "kernel_share": 0.5}
         lines = [{**key, **shared, "system": "poll", "timed_callbacks": 0.0,
                   "timed_callbacks_s": 0.0},
                  {**key, **shared, "system": "callback", "timed_callbacks": 50.0,
                   "timed_callbacks_s": 0.0001, "progress_notices": 40.0}]
-        published = json.loads((HERE / "published_ics19.json").read_text())
-        said = ics19_page.polls({"results": lines}, published)
+        said = sections(lines)["Polls and callbacks"]
         self.assertIn("| miniFE | 4 | `callback` | 600 | 3.00 | 50 | 0.10 | 40 | - | 7 |", said)
         self.assertIn("| miniFE | 4 | 12.0 | 30.0 |", said)
 
@@ -429,17 +419,15 @@ class BoundTest(unittest.TestCase):
         self.assertIsNone(ics19_page.least_s(("matvec", 2, 1), line))
 
     def test_no_kept_row_exceeds_what_is_possible(self):
-        kept = json.loads((HERE / "ics19_results.json").read_text())
-        rows = 0
+        kept, rows = page_of("ics19"), 0
         for part in ("fft", "mapreduce", "real"):
-            for setting, system, _, measured, _, _ in ics19_page.gains(kept, part):
-                at = ics19_page.systems(kept, part, setting)
-                most = ics19_page.bound(setting, ics19_page.baseline(at))
+            systems = dict(kept.settings(part))
+            for setting, system, _, measured, _, _ in kept.gains(part):
+                most = ics19_page.bound(setting, ics19_page.baseline(systems[setting]))
                 with self.subTest(part=part, setting=setting, system=system):
                     self.assertTrue(most is None or measured <= most, (measured, most))
                 rows += most is not None
-        for setting in ics19_page.settings(page.of(kept, "solvers")):
-            at = ics19_page.systems(kept, "solvers", setting)
+        for setting, at in kept.settings("solvers"):
             most = ics19_page.most_hidden(at["blocking"])
             for system, line in at.items():
                 with self.subTest(setting=setting, system=system):
@@ -458,7 +446,7 @@ class PictureTest(unittest.TestCase):
                   "each_s": {"0": 2.0}},
                  {**key, **kernels, "system": "blocks", "seconds": 1.8, "each_s": {"0": 1.8}}]
         axis = mock.MagicMock()
-        ics19_page.draw_collective(axis, {"results": lines}, "mapreduce")
+        ics19_page.Page({"results": lines}).draw_collective(axis, "mapreduce")
         places, bars = axis.barh.call_args.args
         self.assertEqual(places, [0])
         self.assertAlmostEqual(bars[0], 10)
@@ -466,10 +454,10 @@ class PictureTest(unittest.TestCase):
 
     def test_nothing_measured(self):
         axis = mock.MagicMock()
-        ics19_page.draw_collective(axis, {"results": []}, "fft")
-        ics19_page.draw_solvers(axis, {"results": []}, "hpcg")
+        ics19_page.Page({"results": []}).draw_collective(axis, "fft")
+        ics19_page.Page({"results": []}).draw_solvers(axis, "hpcg")
         self.assertEqual([list(call.args[0]) for call in axis.barh.call_args_list], [[], []])
 
 
 if __name__ == "__main__":
-    unittest.main()
+    papers_test.main()

@@ -3,31 +3,20 @@
 stored results to the last digit. A change of the simulator or of a policy that moves them asks for
 a new run of bench/papers/iwomp21. The path of the build is the first argument."""
 import argparse
-import importlib.machinery
-import importlib.util
-import json
 import pathlib
 import sys
 import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+import page  # noqa: E402
+import runner  # noqa: E402
 BUILD = pathlib.Path(sys.argv.pop(1))
 ORIGIN = ("commit", "date", "on")
 
 
 def is_of(line, cell):
     return all(line.get(name) == value for name, value in cell.items())
-
-
-def iwomp21():
-    """The program itself, which has no suffix."""
-    loader = importlib.machinery.SourceFileLoader("iwomp21", str(HERE / "iwomp21"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("iwomp21", loader))
-    loader.exec_module(module)
-    return module
 
 
 class SimulatedTest(unittest.TestCase):
@@ -38,10 +27,10 @@ class SimulatedTest(unittest.TestCase):
              {"part": "idle", "grid": "2x1", "policy": "sa"})
 
     def test_the_stored_results_are_those_of_the_simulator(self):
-        stored = json.loads((HERE / "iwomp21_results.json").read_text())["results"]
+        stored = page.stored("iwomp21")["results"]
         again = [line for line in stored if not any(is_of(line, cell) for cell in self.CELLS)]
         self.assertEqual(len(stored) - len(again), len(self.CELLS))
-        program = iwomp21()
+        program = runner.program("iwomp21")
         with tempfile.TemporaryDirectory() as folder:
             arguments = argparse.Namespace(missing=True, build=BUILD,
                                            results=pathlib.Path(folder) / "results.json")

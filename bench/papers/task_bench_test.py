@@ -2,8 +2,6 @@
 """Methodology: METG of curves that are made by hand, and bench/papers/task_bench on programs
 that are scripts: what it runs, what it keeps, how it goes on after it was stopped, and the page."""
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import json
 import pathlib
@@ -13,18 +11,10 @@ import unittest
 from unittest import mock
 
 sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-import records  # noqa: E402
+import papers_test  # noqa: E402
+import runner  # noqa: E402
+import records  # noqa: E402 (found by the line before)
 import task_bench_page as page  # noqa: E402
-
-
-def script():
-    loader = importlib.machinery.SourceFileLoader("task_bench_script", str(HERE / "task_bench"))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
 
 
 def points(overhead_us, round_us=1.0, tasks=1000, cores=1, rounds=(64, 32, 16, 8, 4, 2, 1)):
@@ -65,7 +55,7 @@ class Script(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        self.module = script()
+        self.module = runner.program("task_bench")
         self.calls = []
 
     def run_script(self, *words, fails_at=None):
@@ -94,7 +84,7 @@ class Script(unittest.TestCase):
         with mock.patch.object(sys, "argv", argv), \
                 mock.patch.object(records, "prepare", prepare), \
                 mock.patch.object(self.module, "CORES", 2), \
-                mock.patch.object(page, "draw"), contextlib.redirect_stderr(io.StringIO()), \
+                mock.patch.object(page.Page, "draw"), contextlib.redirect_stderr(io.StringIO()), \
                 contextlib.redirect_stdout(printed):
             self.module.main()
         return printed.getvalue()
@@ -192,4 +182,4 @@ class Script(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    papers_test.main()
