@@ -35,64 +35,66 @@ using Edges = std::vector<Edge>;  // in the order of their times
 constexpr std::size_t edges_max = 1 << 22;   // 64 MiB: beyond them the older half is forgotten
 constexpr std::size_t steps_max = 1 << 18;   // of one search, which is then in doubt
 
+// An observer ends no program: without memory the graph begins again, and a search is in doubt.
 class Graph {
  public:
-  void forget_all() IMBREX_REQUIRES(lock) {
+  void forget_all() noexcept IMBREX_REQUIRES(lock) {
     nodes_.clear();
     edges_ = 0;
     floor_ = ++time_;
   }
 
-  [[nodiscard]] bool is_unknown(const Code code) IMBREX_REQUIRES(lock) {
+  [[nodiscard]] bool is_unknown(const Code code) const noexcept IMBREX_REQUIRES(lock) {
     return code == unknown || hidden_.contains(code);
+  }
+  [[nodiscard]] bool knows(const Node node) const noexcept IMBREX_REQUIRES(lock) {
+    return nodes_.contains(node);
   }
 
   // A task that the graph meets for the first time comes after everything so far.
-  void enter(const Code code) IMBREX_REQUIRES(lock) {
-    const auto [place, is_new] = nodes_.try_emplace(node_of(code));
-    if (is_new) add(place->second, everything);
+  void enter(const Code code) noexcept IMBREX_REQUIRES(lock) {
+    if (!knows(node_of(code))) link(node_of(code), everything);
   }
 
-  // `from` comes after everything that `to` has done.
-  void link(const Node from, const Node to) IMBREX_REQUIRES(lock) { add(nodes_[from], to); }
-
   // The node for what `code` has done so far.
-  [[nodiscard]] Node past_of(const Code code) IMBREX_REQUIRES(lock) {
+  [[nodiscard]] Node past_of(const Code code) noexcept IMBREX_REQUIRES(lock) {
     if (is_unknown(code)) return everything;
     enter(code);
     return node_of(code);
   }
 
-  [[nodiscard]] bool knows(const Node node) IMBREX_REQUIRES(lock) {
-    return nodes_.contains(node);
+  // `from` comes after everything that `to` has done.
+  void link(const Node from, const Node to) noexcept IMBREX_REQUIRES(lock) {
+    try {
+      nodes_[from].push_back({++time_, to});
+      if (++edges_ > edges_max) forget_half();
+    } catch (const std::bad_alloc&) {
+      forget_all();
+    }
   }
 
   void hide(const Code code) IMBREX_REQUIRES(lock) { hidden_.insert(code); }
-  void show(const Code code) IMBREX_REQUIRES(lock) { hidden_.erase(code); }
-  [[nodiscard]] std::uint64_t tick() IMBREX_REQUIRES(lock) { return ++time_; }
+  void show(const Code code) noexcept IMBREX_REQUIRES(lock) { hidden_.erase(code); }
+  [[nodiscard]] std::uint64_t tick() noexcept IMBREX_REQUIRES(lock) { return ++time_; }
 
   // Whether the edges lead from `from` back to `moment` at `to`. Edges that are older than the
   // moment lead to earlier actions only.
-  [[nodiscard]] bool leads(Node from, Node to, std::uint64_t moment) IMBREX_REQUIRES(lock);
+  [[nodiscard]] bool leads(Node from, Node to, std::uint64_t moment) const IMBREX_REQUIRES(lock);
 
   base::LastingLock<std::mutex> lock;
 
  private:
-  void add(Edges& edges, const Node to) IMBREX_REQUIRES(lock) {
-    edges.push_back({++time_, to});
-    if (++edges_ > edges_max) forget_half();  // `edges` may be gone
-  }
-
   // Edges are spread evenly over time.
-  void forget_half() IMBREX_REQUIRES(lock) {
-    floor_ += (time_ - floor_) / 2;
+  void forget_half() noexcept IMBREX_REQUIRES(lock) {
+    const std::uint64_t floor = floor_ + (time_ - floor_) / 2;
+    floor_ = floor;
     edges_ = 0;
     for (auto place = nodes_.begin(); place != nodes_.end();) {
-      std::erase_if(place->second, [this](const Edge& edge) { return edge.since <= floor_; });
+      std::erase_if(place->second, [floor](const Edge& edge) { return edge.since <= floor; });
       edges_ += place->second.size();
       place = place->second.empty() ? nodes_.erase(place) : std::next(place);
     }
-    if (edges_ > edges_max / 2) forget_all();
+    if (edges_ > edges_max / 2 + 1) forget_all();
   }
 
   std::uint64_t time_ IMBREX_GUARDED_BY(lock) = 0;
@@ -102,7 +104,7 @@ class Graph {
   std::unordered_set<Code> hidden_ IMBREX_GUARDED_BY(lock);
 };
 
-bool Graph::leads(const Node from, const Node to, const std::uint64_t moment) {
+bool Graph::leads(const Node from, const Node to, const std::uint64_t moment) const {
   if (moment <= floor_) return true;
   struct Visit {
     Node node;
@@ -134,75 +136,73 @@ Graph& graph() noexcept {
   return the_graph;
 }
 
-// An observer ends no program: without memory it starts again.
-template <class Act>
-void change(Act act) noexcept {
-  Graph& all = graph();
-  const std::lock_guard guard(all.lock);
-  try {
-    act(all);
-  } catch (const std::bad_alloc&) {
-    all.forget_all();
-  }
-}
-
 }  // namespace
 
 void forget() noexcept {
-  change([](Graph& all) { all.forget_all(); });
+  Graph& all = graph();
+  const std::lock_guard guard(all.lock);
+  all.forget_all();
 }
 
 void spawn(const Code parent, const Code child) noexcept {
-  change([&](Graph& all) { all.link(node_of(child), all.past_of(parent)); });
+  Graph& all = graph();
+  const std::lock_guard guard(all.lock);
+  all.link(node_of(child), all.past_of(parent));
 }
 
 void before(const Code code, const void* const key) noexcept {
-  change([&](Graph& all) { all.link(node_of(key), all.past_of(code)); });
+  Graph& all = graph();
+  const std::lock_guard guard(all.lock);
+  all.link(node_of(key), all.past_of(code));
 }
 
 void after(const Code code, const void* const key) noexcept {
-  change([&](Graph& all) {
-    if (all.is_unknown(code)) return;
-    all.enter(code);
-    if (all.knows(node_of(key))) all.link(node_of(code), node_of(key));
-  });
+  Graph& all = graph();
+  const std::lock_guard guard(all.lock);
+  if (all.is_unknown(code)) return;
+  all.enter(code);
+  if (all.knows(node_of(key))) all.link(node_of(code), node_of(key));
 }
 
 void follow(const Code code, const Code other) noexcept {
-  change([&](Graph& all) {
-    if (all.is_unknown(code)) return;
-    all.enter(code);
-    all.link(node_of(code), all.past_of(other));
-  });
+  Graph& all = graph();
+  const std::lock_guard guard(all.lock);
+  if (all.is_unknown(code)) return;
+  all.enter(code);
+  all.link(node_of(code), all.past_of(other));
 }
 
 void follow_everything(const Code code) noexcept { follow(code, unknown); }
 
 void hide(const Code code) noexcept {
-  change([&](Graph& all) { all.hide(code); });
+  Graph& all = graph();
+  const std::lock_guard guard(all.lock);
+  all.hide(code);
 }
 void show(const Code code) noexcept {
-  change([&](Graph& all) { all.show(code); });
+  Graph& all = graph();
+  const std::lock_guard guard(all.lock);
+  all.show(code);
 }
 
 std::uint64_t mark(const Code code) noexcept {
-  std::uint64_t moment = 0;
-  change([&](Graph& all) {
-    if (all.is_unknown(code)) return;
-    all.enter(code);
-    moment = all.tick();
-  });
-  return moment;
+  Graph& all = graph();
+  const std::lock_guard guard(all.lock);
+  if (all.is_unknown(code)) return 0;
+  all.enter(code);
+  return all.tick();
 }
 
 bool is_after(const Code code, const Code other, const std::uint64_t moment) noexcept {
-  bool result = true;
-  change([&](Graph& all) {
-    if (code == other || all.is_unknown(code)) return;
-    all.enter(code);
-    result = all.leads(node_of(code), node_of(other), moment);
-  });
-  return result;
+  Graph& all = graph();
+  const std::lock_guard guard(all.lock);
+  if (code == other || all.is_unknown(code)) return true;
+  all.enter(code);
+  try {
+    return all.leads(node_of(code), node_of(other), moment);
+  } catch (const std::bad_alloc&) {
+    return true;
+  }
 }
 
 }  // namespace imbrex::trace::happens_before
