@@ -24,6 +24,7 @@
 #include "base/text/json_text.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
+#include "trace/happens_before.hpp"
 #include "trace/symbols.hpp"
 
 namespace imbrex::trace {
@@ -188,7 +189,7 @@ void count_unrecorded(const char* const what) noexcept {
 void Recorder::enable(const bool timing, const bool tracing, const std::uint32_t worker) noexcept {
   timing_ = timing || tracing;
   tracing_ = tracing;
-  watched_ = tracing;
+  watched_ = tracing || happens_before::is_kept();
   worker_ = worker;
   since_ = base::ticks();
 }

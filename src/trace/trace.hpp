@@ -116,7 +116,8 @@ class Recorder {
   Counter tasks, steals, polls;  // tasks: begun
   Counter suspensions;           // suspensions that have ended, yields included
 
-  // Call it before the thread runs. `timing`: sum up times; `tracing`: keep records.
+  // Call it before the thread runs. `timing`: sum up times; `tracing`: keep records. Watches if
+  // there is a trace, or if the order of tasks is kept.
   void enable(bool timing, bool tracing, std::uint32_t worker) noexcept;
   [[nodiscard]] bool timing() const noexcept { return timing_; }
   [[nodiscard]] bool tracing() const noexcept { return tracing_; }

@@ -73,6 +73,63 @@ imbrex_mpi_check(disconnected_while_waited_on -e "^refused, received 42 with cod
   -e "in .waits. .*${place}")
 imbrex_mpi_check(freed_with_requests -e "^received 42" -n "imbrex")
 
+# Sends, and receives, of one envelope in no order: found whatever the schedule is.
+# imbrex_mpi_unordered(<case> <options of expect.sh>...)
+imbrex_mpi_program(imbrex_mpi_unordered_cases unordered_cases.cpp)
+function(imbrex_mpi_unordered name)
+  foreach(workers 1 2 3 8)
+    imbrex_mpi_entry(check.${name}_w${workers}
+      sh ${PROJECT_SOURCE_DIR}/tests/life/expect.sh 0 -s 50 ${ARGN} --
+      ${imbrex_mpirun} 2 $<TARGET_FILE:imbrex_mpi_unordered_cases> ${name}
+      WORKERS ${workers} ENVIRONMENT IMBREX_CHECK=1)
+  endforeach()
+endfunction()
+set(place "unordered_cases.cpp:[0-9]+")
+set(sums -c 1 "IMBREX_CHECK: "
+  -e "IMBREX_CHECK: two tasks send with one tag to one rank, and nothing orders the tasks:"
+  -e "MPI_Send to 0, tag 5, 4 bytes, on MPI_COMM_WORLD: in .left sum. .*${place}"
+  -e "MPI_Send to 0, tag 5, 4 bytes, on MPI_COMM_WORLD: in .right sum. .*${place}")
+foreach(name two_sums one_is_made_late behind_others both_wait_for_one_task other_sends
+        one_at_a_time)
+  imbrex_mpi_unordered(${name} ${sums})
+endforeach()
+imbrex_mpi_unordered(each_way -c 5 "IMBREX_CHECK: two tasks send with one tag to one rank"
+  -e "MPI_Isend to 0, tag 5, .*: in .left Isend. " -e "MPI_Isend to 0, tag 5, .*: in .right Isend. "
+  -e "MPI_Ssend to 0, tag 5, .*: in .left Ssend. " -e "MPI_Ssend to 0, tag 5, .*: in .right Ssend. "
+  -e "MPI_Send_init to 0, tag 5, .*: in .left start. "
+  -e "MPI_Send_init to 0, tag 5, .*: in .right start. "
+  -e "MPI_Sendrecv to 0, tag 5, .*: in .left exchange. "
+  -e "MPI_Sendrecv to 0, tag 5, .*: in .right exchange. "
+  -e "MPI_Send to 0, tag 5, .*: in .grandchild. ")
+imbrex_mpi_unordered(parent_and_child -c 1 "IMBREX_CHECK: "
+  -e "MPI_Send to 0, tag 5, 4 bytes, on MPI_COMM_WORLD: in .left sum. .*${place}"
+  -e "MPI_Send to 0, tag 5, 4 bytes, on MPI_COMM_WORLD: in .main")
+imbrex_mpi_unordered(two_receives -c 1 "IMBREX_CHECK: "
+  -e "IMBREX_CHECK: two tasks receive with one tag from one rank, and nothing orders the tasks:"
+  -e "MPI_Recv from 0, tag 5, 4 bytes, on MPI_COMM_WORLD: in .take left. .*${place}"
+  -e "MPI_Irecv from 0, tag 5, 4 bytes, on MPI_COMM_WORLD: in .take right. .*${place}")
+foreach(name in_one_task by_dependencies by_early_release by_futures by_waits by_a_phaser
+        by_a_flag_and_yield by_another_rank by_a_synchronous_send by_a_barrier by_release_after
+        in_different_envelopes as_the_program_allows from_any_source)
+  imbrex_mpi_unordered(${name} -n "imbrex")
+endforeach()
+imbrex_mpi_program(imbrex_mpi_unordered_in_c unordered_in_c.c)
+foreach(workers 1 3)
+  imbrex_mpi_entry(check.unordered_in_c_w${workers}
+    sh ${PROJECT_SOURCE_DIR}/tests/life/expect.sh 0 -s 50 -c 1 "IMBREX_CHECK: "
+    -e "IMBREX_CHECK: two tasks send with one tag to one rank, and nothing orders the tasks:"
+    -e "MPI_Send to 0, tag 5, 4 bytes, on MPI_COMM_WORLD: in .left sum. .*unordered_in_c.c:[0-9]+"
+    -e "MPI_Send to 0, tag 5, 4 bytes, on MPI_COMM_WORLD: in .right sum. .*unordered_in_c.c:[0-9]+"
+    -- ${imbrex_mpirun} 2 $<TARGET_FILE:imbrex_mpi_unordered_in_c>
+    WORKERS ${workers} ENVIRONMENT IMBREX_CHECK=1)
+  foreach(order access future)
+    imbrex_mpi_entry(check.ordered_in_c_by_${order}_w${workers}
+      sh ${PROJECT_SOURCE_DIR}/tests/life/expect.sh 0 -s 50 -n "imbrex" --
+      ${imbrex_mpirun} 2 $<TARGET_FILE:imbrex_mpi_unordered_in_c> ${order}
+      WORKERS ${workers} ENVIRONMENT IMBREX_CHECK=1)
+  endforeach()
+endforeach()
+
 # Ranks that disagree: imbrex_mpi_agree(<case> <ranks> <end> <options of expect.sh>... [ENV A=b...])
 imbrex_mpi_program(imbrex_mpi_agree_cases agree_cases.cpp)
 function(imbrex_mpi_agree name ranks end)

@@ -91,6 +91,25 @@ struct TaskView {
 // for their effects.
 [[nodiscard]] std::vector<std::string> recent_failures();
 
+// ---- order -----------------------------------------------------------------------------------
+
+// With IMBREX_CHECK the runtime keeps the order of tasks that the program makes by spawns,
+// accesses, futures and waits, whatever the schedule is. In doubt, two actions are ordered. The
+// order of code outside of tasks, except main, is not known.
+
+// A moment in the life of a task.
+struct Moment {
+  std::uint64_t task = 0;  // its id; 0: the moment is not known
+  std::uint64_t at = 0;    // grows with each moment
+};
+// The present moment of the running task.
+[[nodiscard]] Moment this_moment() noexcept;
+// Whether the program puts everything that the running task does from now on behind `earlier`.
+[[nodiscard]] bool is_behind(const Moment& earlier) noexcept;
+// The running task has learned something that may depend on everything that happened before, such
+// as a message from another rank.
+void follow_everything() noexcept;
+
 // ---- threads ---------------------------------------------------------------------------------
 
 // While it lives, the calling thread is a thread of imbrex that runs no code of the program:

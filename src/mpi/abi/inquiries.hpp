@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -32,6 +33,14 @@ namespace imbrex::mpi {
   std::int64_t all = 0;
   if (__builtin_mul_overflow(each, count, &all)) return std::numeric_limits<std::int64_t>::max();
   return all;
+}
+
+// Whether `info` says "true" for the key.
+[[nodiscard]] inline bool asserts(MPI_Info info, const char* const key) noexcept {
+  char value[8] = "";
+  int found = 0;
+  PMPI_Info_get(info, key, sizeof value - 1, value, &found);
+  return found != 0 && std::strcmp(value, "true") == 0;
 }
 
 // The numbers of neighbours that send to this rank, and that receive from it.

@@ -5,6 +5,7 @@
 #include "mpi/check/checks.hpp"
 #include "mpi/check/comm_free.hpp"
 #include "mpi/check/ranks/ranks.hpp"
+#include "mpi/check/unordered.hpp"
 #include "mpi/collectives/blocks/blocks.hpp"
 #include "mpi/collectives/order/order.hpp"
 #include "mpi/engine/lifetime.hpp"
@@ -28,6 +29,7 @@ int close_for(const char* call, MPI_Comm comm) {
     it->close(true);
   }
   check::end_communicator(comm);
+  if (check::on()) check::forget_posts(comm);
   return MPI_SUCCESS;
 }
 

@@ -9,6 +9,7 @@
 
 #include "mpi/abi/switches.hpp"
 #include "mpi/check/checks.hpp"
+#include "mpi/check/unordered.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/handlers.hpp"
 #include "mpi/messages/calls/sending_calls.hpp"
@@ -21,6 +22,7 @@ namespace imbrex::mpi::told {
 
 // Before MPI has the message. Returns the number of its request in a trace, or 0.
 inline std::uint32_t sends(const Call& call) noexcept {
+  if (check::on()) check::post(call);
   if (switches.learns_senders) sending_calls::message(call.peer);
   return switches.traces_messages ? trace_sent(call) : 0;
 }
@@ -35,6 +37,24 @@ inline std::uint32_t exchanges(Call call) noexcept {
 }
 inline void exchanged(const std::uint32_t number) noexcept {
   if (number != 0) trace_over(number);
+}
+
+// Before MPI has the receive.
+inline void receives(const Call& call) noexcept {
+  if (check::on()) check::post(call);
+}
+
+// ---- order -----------------------------------------------------------------------------------
+
+// Whether a completion of these requests tells the running task of another rank; asked before,
+// since the requests are then gone.
+[[nodiscard]] inline bool bring_news(const int count, const MPI_Request* const requests) {
+  return check::on() && check::bring_news(count, requests);
+}
+// The running task has heard from another rank, if `news`. That rank may have sent because it had
+// got a message from here.
+inline void heard(const bool news) noexcept {
+  if (news) detail::follow_everything();
 }
 
 // Before the running task waits for requests.
@@ -106,6 +126,7 @@ inline void prepared(const int code, const MPI_Request* const request, const Cal
 
 inline void starting(const int count, const MPI_Request* const requests) noexcept {
   if (switches.learns_senders) sending_calls::start(count, requests);
+  for (int i = 0; check::on() && i < count; ++i) check::post_request(requests[i]);
   for (int i = 0; switches.traces_messages && i < count; ++i) trace_start(requests[i]);
 }
 inline void started(const int code, const int count, const MPI_Request* const requests) {

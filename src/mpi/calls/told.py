@@ -69,6 +69,26 @@ def is_refused(plain):
     return plain in REFUSED or re.fullmatch(ALSO_REFUSED, plain, re.IGNORECASE)
 
 
+# Whether a call tells its caller what has happened on other ranks, so that the caller then follows
+# everything before. Calls that only begin something do not, nor does a send that MPI may buffer.
+NO_NEWS = (r"I(?!probe|mprobe|ntercomm).*|Send|[BR]send|.*_init|Start(all)?|"
+           r"Pready(_range|_list)?|Cancel|Request_free|R?(put|get|accumulate|get_accumulate)|"
+           r"Fetch_and_op|Compare_and_swap")
+# Those that tell of requests: how many, and which.
+OF_REQUESTS = [(r"Wait|Test", ("1", "{0}")), (r"(Wait|Test)(all|any|some)", ("{0}", "{1}"))]
+
+
+def of_news(plain, names):
+    """What is said before and after a call that may bring news of other ranks."""
+    if not is_refused(plain) or re.fullmatch(NO_NEWS, plain):
+        return [], []
+    row = row_of(OF_REQUESTS, plain)
+    if row is None:
+        return [], ["told::heard(check::on());"]
+    count, requests = (text.format(*names) for text in row[1])
+    return [f"const bool news = told::bring_news({count}, {requests});"], ["told::heard(news);"]
+
+
 def row_of(table, plain):
     return next((row for row in table if re.fullmatch(row[0], plain, re.IGNORECASE)), None)
 
@@ -104,6 +124,8 @@ def of_messages(name, plain, names):
                 after.append("told::exchanged(number);" if exchanges else "(void)number;")
     if into:
         before.append(call_of(name, names, into, comm, "receive", "in"))
+        if not prepares:
+            before.append("told::receives(in);")
     if plain.lower().endswith("mrecv"):
         message = names[3]
         before.append(f"const Members* const from = told::taken({message});")
@@ -158,7 +180,10 @@ def told(name, every, names):
     notice = of_messages(name, plain, names) or of_others(plain, every, names)
     if not refused and notice is None:
         return None
-    before, after = notice or ([], [])
+    before, after = (list(lines) for lines in notice or ([], []))
+    asked, heard = of_news(plain, names)
+    before += asked
+    after += heard
     if refused:
         before.insert(0, f'if (refused("MPI_{name}")) return MPI_ERR_OTHER;')
     own = f"imbrex_MPI_{name}({', '.join(names)})"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "mpi/abi/switches.hpp"
 #include "mpi/check/double_wait.hpp"
 #include "mpi/check/memory.hpp"
+#include "mpi/check/unordered.hpp"
 #include "mpi/report/waits/mpi_waits.hpp"
 
 namespace imbrex::mpi::check {
@@ -36,13 +38,20 @@ struct Part {
   Memory memory;
 };
 
+// Its end tells that a receive has taken the message.
+static bool is_synchronous(const Call& call) noexcept {
+  return std::strstr(call.name, "ssend") != nullptr || std::strstr(call.name, "Ssend") != nullptr;
+}
+
 // An operation in flight, or a persistent one that may be started.
 struct Use {
   Use(const Call& call, const detail::TaskLabel& its_task, const Buffers& buffers)
       : comm(call.comm),
         wait(report::wait_of(call)),
         task(its_task),
-        ordered(call.kind == Kind::collective) {
+        ordered(call.kind == Kind::collective),
+        envelope(envelope_of(call)),
+        brings_news(call.kind != Kind::send || is_synchronous(call)) {
     if (call.peer == MPI_PROC_NULL) return;
     for (const Buffer& buffer : buffers) {
       if (buffer.address == nullptr) continue;
@@ -62,6 +71,8 @@ struct Use {
   report::Wait wait;  // read at once: the communicator may be freed before the operation ends
   detail::TaskLabel task;
   bool ordered;       // a collective
+  Envelope envelope;
+  bool brings_news;   // see bring_news()
   bool active = false;
   bool persistent = false;
   std::deque<Part> parts;  // they never move
@@ -81,6 +92,8 @@ class Table {
   void remove(MPI_Request request) noexcept;  // the request has completed
   void forget(MPI_Request request) noexcept;  // the handle is invalid
   void keep_open(MPI_Request request, Compared& collective);
+  void post(MPI_Request request);
+  [[nodiscard]] bool brings_news(MPI_Request request);
 
  private:
   using Parts = std::multimap<std::uintptr_t, const Part*>;  // by first byte
@@ -162,6 +175,26 @@ void Table::keep_open(MPI_Request request, Compared& collective) {
   const std::lock_guard guard(lock_);
   const auto place = by_request_.find(request);
   if (place != by_request_.end()) place->second->collective = std::move(collective);
+}
+
+void Table::post(MPI_Request request) {
+  Envelope envelope{};
+  report::Wait wait;
+  {
+    const std::lock_guard guard(lock_);
+    const auto place = by_request_.find(request);
+    if (place == by_request_.end() || !is_exact(place->second->envelope)) return;
+    envelope = place->second->envelope;
+    wait = place->second->wait;
+  }
+  check::post(envelope, wait);
+}
+
+bool Table::brings_news(MPI_Request request) {
+  if (request == MPI_REQUEST_NULL) return false;
+  const std::lock_guard guard(lock_);
+  const auto place = by_request_.find(request);
+  return place == by_request_.end() || place->second->brings_news;
 }
 
 void Table::enter(const Use& use) {
@@ -258,6 +291,11 @@ void start_request(MPI_Request request) {
 }
 void end_request(MPI_Request request) noexcept {
   if (on()) table().remove(request);
+}
+void post_request(MPI_Request request) { table().post(request); }
+bool bring_news(const int count, const MPI_Request* const requests) {
+  return std::any_of(requests, requests + std::max(count, 0),
+                     [](const MPI_Request request) { return table().brings_news(request); });
 }
 void keep_open(MPI_Request request, Compared collective) { table().keep_open(request, collective); }
 void forget_request(MPI_Request request) noexcept {

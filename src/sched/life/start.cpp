@@ -318,13 +318,16 @@ RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
   patience = ticks_of(2);
   displaced = ticks_of(40);
   brief = ticks_of(0.5);
+  // The recorders read it.
+  trace::happens_before::kept.store(options.CHECK, std::memory_order_relaxed);
+  if (options.CHECK) trace::happens_before::forget();
   for (int id = 0; id < workers_wanted; ++id) {
     parking.open(id);
     Worker& worker = workers.add(std::make_unique<Worker>(*this, id));
     worker.recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
                            static_cast<std::uint32_t>(id));
   }
-  detail::records_waits.store(!options.TRACE.empty(), std::memory_order_relaxed);
+  detail::records_waits.store(!options.TRACE.empty() || options.CHECK, std::memory_order_relaxed);
   const std::vector<int> where = topology.described(processors_of(processors, workers_wanted));
   base::Neighbours near = topology.neighbours(where);
   PolicySetup setup{.workers = workers_wanted,

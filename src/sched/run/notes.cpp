@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "base/check.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/runtime_state.hpp"
+#include "task/access/order_keys.hpp"
+#include "task/ending/complete.hpp"
 #include "task/failure.hpp"
 #include "trace/trace.hpp"
 
@@ -50,6 +54,8 @@ namespace imbrex::sched::notes {
 using trace::Activity;
 using trace::Awaited;
 using trace::Kind;
+namespace order = trace::happens_before;
+namespace keys = task::order_keys;
 
 namespace {
 
@@ -117,6 +123,42 @@ void apply(Worker& worker, Act act) {
   if (!outcome.dead.empty()) act_on(worker, outcome);
 }
 
+// ---- order -----------------------------------------------------------------------------------
+
+// Accesses to ranges are in use: from the first such task on, accesses precede ranges, too.
+// Relaxed: the order forgets everything before that.
+std::atomic<bool> orders_ranges{false};
+
+struct Tell {
+  order::Code code;
+  void after(const void* const key) const noexcept { order::after(code, key); }
+  void before(const void* const key) const noexcept { order::before(code, key); }
+  void after_end(const detail::Completion& other) const noexcept {
+    if (task::is_task(other)) {
+      order::follow(code, static_cast<const Task&>(other).id);
+    } else {  // set by any code, perhaps by what a message has brought
+      order::follow_everything(code);
+    }
+  }
+  static bool has_ranges() noexcept { return orders_ranges.load(std::memory_order_relaxed); }
+  static bool mutexes_order() noexcept { return false; }  // the schedule orders them
+};
+
+void order_begin(const Task& task) noexcept {
+  if (task.accesses != nullptr && task.accesses->linked_at != 0 &&
+      !orders_ranges.exchange(true, std::memory_order_relaxed)) {
+    order::forget();
+  }
+  order::after(task.id, task::key_of_holds());
+  keys::begin(task, Tell{task.id});
+}
+
+void order_end(const Task& task) noexcept {
+  keys::end(task, Tell{task.id});
+  order::before(task.id, keys::key_of_children(*task.scope));
+  order::before(task.id, keys::key_of_descendants(*task.scope));
+}
+
 // The run time of the body of `task`, which ends now; 0 if it was suspended.
 std::uint64_t time_of(const Worker& worker, const Task& task) noexcept {
   const Worker::Begun& begun = worker.begun;
@@ -128,6 +170,8 @@ std::uint64_t time_of(const Worker& worker, const Task& task) noexcept {
 }  // namespace
 
 void creation(Worker& worker, const std::uint64_t id, const detail::TaskSpec& spec) {
+  if (order::is_kept()) order::spawn(ordered_code(worker), id);
+  if (!worker.recorder.tracing()) return;
   worker.recorder.record(Kind::task_create, id, name_of(spec.name, spec.where),
                          word(spec.priority), worker.task->id);
   if (spec.tied || worker.ties_all) worker.recorder.record(Kind::task_bound, id, 0, 1, 0);
@@ -229,6 +273,7 @@ void mark(Worker& worker, Task& task) noexcept {
 
 void begins(Worker& worker, Task& task) noexcept {
   if (worker.recorder.tracing()) record_begin(worker, task);
+  if (order::is_kept()) order_begin(task);
   apply(worker, [&](task::Lineage& lineage, task::Outcome& outcome) {
     lineage.begins(task, outcome);
   });
@@ -240,6 +285,13 @@ void begins(Worker& worker, Task& task) noexcept {
 void enters(Worker& worker, Task& task) noexcept {
   if (worker.runtime->lineage.marks()) worker.runtime->lineage.mark(task);
   begins(worker, task);
+  // It may be in order with tasks beside it: the members of a team are, by a barrier.
+  if (order::is_kept()) order::hide(task.id);
+}
+
+void leaves(Worker& worker, Task& task) noexcept {
+  (void)ends(worker, task);
+  if (order::is_kept()) order::show(task.id);
 }
 
 void wait(Worker& worker, detail::Completion& other) {
@@ -271,6 +323,7 @@ task::Step ends(Worker& worker, Task& task) noexcept {
   if (worker.recorder.tracing()) {
     worker.recorder.record(trace::Kind::task_end, task.id, 0, 0, 0);
   }
+  if (order::is_kept()) order_end(task);
   return worker.runtime->lineage.ends(task, time_of(worker, task));
 }
 
@@ -282,6 +335,42 @@ void follow(Worker& worker, const task::Step& step, const task::Outcome& outcome
 
 void catch_up(Worker& worker) noexcept {
   apply(worker, [](task::Lineage& lineage, task::Outcome& outcome) { lineage.catch_up(outcome); });
+}
+
+// ---- order -----------------------------------------------------------------------------------
+
+order::Code ordered_code(const Worker& worker) noexcept {
+  const Task* const task = worker.task;
+  if (worker.callbacks != 0 || task == nullptr) return order::unknown;
+  return task->is_root() && worker.id != 0 ? order::unknown : task->id;
+}
+
+void follows(const Worker& worker, const detail::Completion& completion) noexcept {
+  Tell{ordered_code(worker)}.after_end(completion);
+}
+
+void follows_everything() noexcept {
+  if (const Worker* const worker = current_worker()) {
+    order::follow_everything(ordered_code(*worker));
+  }
+}
+
+void follows(const task::Scope& scope, const task::Await what) noexcept {
+  const order::Code code = ordered_code(*current_worker());
+  order::after(code, keys::key_of_children(scope));
+  if (what == task::Await::descendants) order::after(code, keys::key_of_descendants(scope));
+  order::after(code, task::key_of_holds());
+}
+
+void follows(const detail::WaitReason& reason) noexcept {
+  if (reason.kind == detail::WaitKind::mpi) return;
+  if (reason.completion == nullptr) return follows_everything();
+  follows(*current_worker(), *reason.completion);
+  order::after(ordered_code(*current_worker()), task::key_of_holds());
+}
+
+void precedes(const Worker& worker, const void* const address, const std::size_t bytes) noexcept {
+  keys::release(*worker.task, address, bytes, Tell{ordered_code(worker)});
 }
 
 }  // namespace imbrex::sched::notes

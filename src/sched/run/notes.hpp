@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Records about tasks: for the trace (docs/design/trace-format.md), for the lineage of the runtime
-// (task/lineage.hpp), and for messages. Called where records or times are kept, or where a policy
-// needs the lineage; elsewhere they cost one branch at most.
+// (task/lineage.hpp), for the order of tasks (trace/happens_before.hpp), and for messages. Called
+// where records, times or the order are kept, or where a policy needs the lineage; elsewhere they
+// cost one branch at most.
 //
 // Thread safety: the thread of the given worker, if there is one, calls each function.
 #pragma once
@@ -15,6 +16,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "sched/run/worker.hpp"
 #include "task/failure.hpp"
+#include "trace/happens_before.hpp"
 
 namespace imbrex::sched {
 
@@ -74,8 +76,9 @@ void rise(const Task& task, int priority);
 
 // `task` begins: for the trace, or for a policy that learns.
 void begins(Worker& worker, Task& task) noexcept;
-// begins() for a task that is not queued, but runs where it was made.
+// begins() for a task that is not queued, but runs where it was made, until leaves().
 void enters(Worker& worker, Task& task) noexcept;
+void leaves(Worker& worker, Task& task) noexcept;
 
 // A started task leaves its worker; it resumes there.
 void suspension(Worker& worker, const Task& task, const detail::WaitReason& reason);
@@ -86,7 +89,7 @@ void resumption(Worker& worker, const Task& task);
 [[nodiscard]] task::Step ends(Worker& worker, Task& task) noexcept;
 [[nodiscard]] inline bool notes_end(const Worker& worker, const Task& task) noexcept {
   if (!worker.recorder.watched()) [[likely]] return false;
-  return worker.recorder.tracing() ||
+  return worker.recorder.tracing() || trace::happens_before::is_kept() ||
          (task.accesses != nullptr && task.accesses->step.trail != 0);
 }
 void follow(Worker& worker, const task::Step& step, const task::Outcome& outcome) noexcept;
@@ -94,5 +97,20 @@ void follow(Worker& worker, const task::Step& step, const task::Outcome& outcome
 // Running tasks have taught the lineage something. The first worker that looks for another task
 // applies it.
 void catch_up(Worker& worker) noexcept;
+
+// ---- order, where it is kept -----------------------------------------------------------------
+
+// The running code of `worker`, if its order is known: a task, or main, but no callback, and no
+// thread of the program.
+[[nodiscard]] trace::happens_before::Code ordered_code(const Worker& worker) noexcept;
+// That code is now after: a completion; everything so far; the tasks spawned in `scope`, or all of
+// their descendants, too.
+void follows(const Worker& worker, const detail::Completion& completion) noexcept;
+void follows_everything() noexcept;
+void follows(const task::Scope& scope, task::Await what) noexcept;
+// It has waited for an event for this reason. A call of MPI tells itself what it has waited for.
+void follows(const detail::WaitReason& reason) noexcept;
+// It is about to end its access early.
+void precedes(const Worker& worker, const void* address, std::size_t bytes) noexcept;
 
 }  // namespace imbrex::sched::notes

@@ -194,6 +194,7 @@ void release_access(const void* const address, const std::size_t bytes) {
   check_may_wait(worker, "release");
   task::Outcome outcome;
   sched::task_races::release(*worker.task, address, bytes);
+  if (trace::happens_before::is_kept()) [[unlikely]] sched::notes::precedes(worker, address, bytes);
   if (!task::release_access(*worker.task, address, bytes, outcome)) {
     task::throw_not_declared("release", *worker.task, address, bytes);
   }

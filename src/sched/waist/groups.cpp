@@ -84,7 +84,7 @@ void enter(void* const closure, Group* const group, Entered& entered) noexcept {
 void leave(const Entered& entered) noexcept {
   Worker& worker = *sched::current_worker();
   Task& task = *worker.task;
-  if (worker.recorder.watched()) (void)sched::notes::ends(worker, task);
+  if (worker.recorder.watched()) sched::notes::leaves(worker, task);
   worker.fiber->tied_to = entered.tied_to;
   worker.task = static_cast<Task*>(entered.task);
   if (task::complete_alone(task, *worker.task)) {

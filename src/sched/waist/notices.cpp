@@ -17,6 +17,7 @@
 
 namespace imbrex::detail {
 
+namespace order = trace::happens_before;
 using sched::Worker;
 
 // ---- trace -----------------------------------------------------------------------------------
@@ -25,8 +26,36 @@ bool tracing() noexcept {
   const Worker* const worker = sched::thread_worker();
   if (worker != nullptr) return worker->recorder.tracing();
   // A thread that has not visited the runtime yet: the visit that records gives it a worker.
-  return records_waits.load(std::memory_order_relaxed) && sched::runtime() != nullptr;
+  const sched::RuntimeState* const runtime = sched::runtime();
+  return runtime != nullptr && !runtime->options.TRACE.empty();
 }
+
+// ---- order -----------------------------------------------------------------------------------
+
+namespace {
+order::Code running_code() noexcept {
+  const Worker* const worker = order::is_kept() ? sched::current_worker() : nullptr;
+  return worker != nullptr ? sched::notes::ordered_code(*worker) : order::unknown;
+}
+}  // namespace
+
+Moment this_moment() noexcept {
+  const order::Code code = running_code();
+  const std::uint64_t at = code != order::unknown ? order::mark(code) : 0;
+  return at != 0 ? Moment{code, at} : Moment{};
+}
+
+bool is_behind(const Moment& earlier) noexcept {
+  const order::Code code = running_code();
+  return code == order::unknown || earlier.task == 0 ||
+         order::is_after(code, earlier.task, earlier.at);
+}
+
+void follow_everything() noexcept {
+  if (order::is_kept()) sched::notes::follows_everything();
+}
+
+// ---- sends -----------------------------------------------------------------------------------
 
 bool learns_sends() noexcept {
   const sched::RuntimeState* const runtime = sched::runtime();

@@ -167,6 +167,9 @@ Scope& end_scope(ScopeMemory& memory) noexcept {
   if (here.recorder.tracing()) [[unlikely]] sched::notes::ends_scope(here);
   sched::wait_for(here, scope, task::Await::descendants, reason);
   sched::task_races::waited(scope, task::Await::descendants);
+  if (trace::happens_before::is_kept()) [[unlikely]] {
+    sched::notes::follows(scope, task::Await::descendants);
+  }
   Family& family = *scope.owner->family;
   family.current = scope.outer;
   forget_children(family);

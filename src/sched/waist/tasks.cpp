@@ -36,13 +36,14 @@ std::size_t aligned(const std::size_t bytes) noexcept {
   family.unchecked = ahead.unchecked;
 }
 
-// Takes ids for the task that is about to be made and for later ones. With a trace it takes one id
-// only, so that each task passes here, and is recorded.
+// Takes ids for the task that is about to be made and for later ones. With a trace, or where the
+// order of tasks is kept, it takes one id only, so that each task passes here, and is noted.
 [[gnu::noinline]] void take_ids(Worker& worker, const TaskSpec& spec) {
-  const std::uint64_t block = worker.recorder.tracing() ? 1 : 64;
+  const bool noted = worker.recorder.tracing() || trace::happens_before::is_kept();
+  const std::uint64_t block = noted ? 1 : 64;
   worker.next_id = worker.runtime->next_id.fetch_add(block, std::memory_order_relaxed);
   worker.last_id = worker.next_id + block;
-  if (worker.recorder.tracing()) sched::notes::creation(worker, worker.next_id, spec);
+  if (noted) sched::notes::creation(worker, worker.next_id, spec);
 }
 
 // A descriptor with `bytes` behind it.

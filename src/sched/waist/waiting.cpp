@@ -88,6 +88,7 @@ template <class Call>
   if (!must_wait(*worker, event, reason.what)) [[unlikely]] return;
   sched::wait_for(*worker, event, reason);
   trace::races::after(&event);
+  if (trace::happens_before::is_kept()) [[unlikely]] sched::notes::follows(reason);
 }
 
 void await(Completion& completion) {
@@ -95,21 +96,26 @@ void await(Completion& completion) {
   if (worker == nullptr) [[unlikely]] {
     return await_outside(completion.event, "wait for a future", [&] { await(completion); });
   }
+  const WaitReason reason{.kind = WaitKind::completion, .completion = &completion};
   if (records_waits.load(std::memory_order_relaxed)) [[unlikely]] {
     sched::notes::asks(*worker, completion);
-    if (completion.event.has_fired()) return;
+    if (completion.event.has_fired()) {
+      if (trace::happens_before::is_kept()) sched::notes::follows(reason);
+      return;
+    }
   }
   if (!must_wait(*worker, completion.event, "wait for a future")) [[unlikely]] return;
   if (task::is_task(completion)) {
     auto& other = static_cast<Task&>(completion);
     if (sched::run_in_place(*worker, other) && completion.event.has_fired()) {
       trace::races::after(&completion.event);
+      if (trace::happens_before::is_kept()) [[unlikely]] sched::notes::follows(reason);
       return;
     }
     share(completion);
   }
   sched::notes::wait(*sched::current_worker(), completion);
-  await(completion.event, {.kind = WaitKind::completion, .completion = &completion});
+  await(completion.event, reason);
   sched::notes::waited(*sched::current_worker());
 }
 
@@ -156,6 +162,8 @@ void yield() {
     worker.runtime->last_poll.store(base::ticks(), std::memory_order_relaxed);
   }
   sched::give_way(worker, 0);
+  // The program may wait for something of its own that other tasks change.
+  if (trace::happens_before::is_kept()) [[unlikely]] sched::notes::follows_everything();
 }
 
 }  // namespace imbrex::detail

@@ -7,9 +7,12 @@
 #include "task/access/inheritance.hpp"
 #include "task/access/releases.hpp"
 #include "task/lineage.hpp"
+#include "trace/happens_before.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::task {
+
+namespace order = trace::happens_before;
 
 namespace {
 
@@ -144,6 +147,23 @@ void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
   count_end(task, fired.left, tally, outcome);
 }
 
+namespace {
+
+char holds;  // its address is a key
+
+// A hold ends: perhaps what a message has brought ends it.
+void order_hold() noexcept {
+  if (order::is_kept()) [[unlikely]] order::before(order::unknown, &holds);
+}
+// A hold of `task` has ended at once.
+void order_ended_hold(const Task& task) noexcept {
+  if (order::is_kept()) [[unlikely]] order::follow_everything(task.id);
+}
+
+}  // namespace
+
+const void* key_of_holds() noexcept { return &holds; }
+
 void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
   if (!task.held()) {
     task.wishes |= Task::holds_itself;
@@ -156,6 +176,7 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
     Task& held = *waiter.task;
     const detail::Completion* const source = static_cast<Hold&>(waiter).source;
     trace::races::let_go_hold(&held.event, source != nullptr ? &source->event : nullptr);
+    order_hold();
     if (held.holds.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
     Tally tally{held.scope, 0};
     const Fired fired = fire_end(held, outcome.ready);
@@ -165,6 +186,7 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
   };
   if (!event::add(event, hold)) {
     trace::races::after(&event);
+    order_ended_hold(task);
     task.holds.fetch_sub(1, std::memory_order_relaxed);
   }
 }
@@ -202,11 +224,13 @@ void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noex
     const auto& ended = static_cast<const Hold&>(waiter);
     const detail::Completion* const source = ended.source;
     trace::races::let_go_hold(&waiter.task->event, source != nullptr ? &source->event : nullptr);
+    order_hold();
     end_hold(*waiter.task, ended, result);
     return nullptr;
   };
   if (event::add(event, hold)) return;
   trace::races::after(&event);
+  order_ended_hold(task);
   end_hold(task, hold, outcome);
 }
 

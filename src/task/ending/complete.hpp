@@ -30,6 +30,10 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
 // access has been given to hold_access().
 void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noexcept;
 
+// Where the order is kept (trace/happens_before.hpp): the end of each hold precedes this key. One
+// for all tasks, since holds are rare.
+[[nodiscard]] const void* key_of_holds() noexcept;
+
 // The body of `task` has ended and its closure is gone: true if no hold delays its completion.
 [[nodiscard]] inline bool body_ended(Task& task) noexcept {
   if (!task.held()) [[likely]] return true;

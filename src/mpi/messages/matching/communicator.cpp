@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 #include <utility>
 
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
+#include "mpi/abi/inquiries.hpp"
 
 namespace imbrex::mpi::messages {
 
@@ -23,13 +23,6 @@ constexpr int messages_at_once = 8;
 constexpr int calm_enough = 64;
 
 // ---- may receives be matched here? -------------------------------------------------------------
-
-bool asserts(MPI_Info info, const char* key) {
-  char value[8] = "";
-  int found = 0;
-  PMPI_Info_get(info, key, sizeof value - 1, value, &found);
-  return found != 0 && std::strcmp(value, "true") == 0;
-}
 
 // IMBREX_MATCH_ABOVE: the number of posted receives of one communicator.
 constexpr int never = 1'000'000'000;

@@ -137,6 +137,7 @@ void await_scopes(task::Family& family, const task::Await what,
   for (task::Scope* scope = family.current; scope != nullptr; scope = scope->outer) {
     wait_for(*current_worker(), *scope, what, reason);
     task_races::waited(*scope, what);
+    if (trace::happens_before::is_kept()) [[unlikely]] notes::follows(*scope, what);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "imbrex/error.hpp"
 #include "sched/run/loop/waiting.hpp"
 #include "sched/run/phasers/leave.hpp"
+#include "sched/run/notes.hpp"
 #include "sched/run/phasers/turn.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/waist/phasers/registrations.hpp"
@@ -109,6 +110,7 @@ void await_over(Registration& mine, const char* const what) {
 
 void pass(Registration& mine) noexcept {
   trace::races::after(&mine.phases->word);
+  if (trace::happens_before::is_kept()) [[unlikely]] sched::notes::follows_everything();
   task::Outcome outcome;
   task::PhaseEnd end{outcome};
   task::phaser::pass(mine, end);
@@ -257,6 +259,7 @@ void run_single(Registration& mine, void (*const run)(void* context), void* cons
   mine.in_single = true;
   const End end{mine};
   trace::races::after(&mine.phases->word);
+  if (trace::happens_before::is_kept()) [[unlikely]] sched::notes::follows_everything();
   run(context);
 }
 
