@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "input_error.hpp"
+#include "harness/input_error.hpp"
 
 namespace apps {
 

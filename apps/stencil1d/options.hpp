@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../input_error.hpp"
+#include "../harness/input_error.hpp"
 #include "measure.hpp"
 #include "variants.hpp"
 

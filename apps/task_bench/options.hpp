@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "../input_error.hpp"
+#include "../harness/input_error.hpp"
 #include "point.hpp"
 
 namespace task_bench {
