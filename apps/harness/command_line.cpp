@@ -47,9 +47,18 @@ CLI::Validator within(const Limits<Value>& limits) {
   return {[limits](std::string& text) { return refuse(text, limits); }, description};
 }
 
+template <class Value>
+CLI::Option* add_list(CLI::App& app, Text names, std::vector<Value>& values, Text help) {
+  CLI::Option* const option = app.add_option(names, values, help)
+                                  ->delimiter(',')
+                                  ->allow_extra_args(false)
+                                  ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  return values.empty() ? option : option->capture_default_str();
+}
+
 }  // namespace
 
-CommandLine::CommandLine(const std::string& program, const std::string& description)
+CommandLine::CommandLine(Text program, Text description)
     : own_(std::make_unique<CLI::App>(description, program)), app_(own_.get()) {
   app_->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
 }
@@ -57,64 +66,47 @@ CommandLine::CommandLine(CLI::App* const part) : app_(part) {}
 CommandLine::CommandLine(CommandLine&&) noexcept = default;
 CommandLine::~CommandLine() = default;
 
-void CommandLine::flag(const std::string& names, bool& value, const std::string& help) {
-  app_->add_flag(names, value, help);
-}
+void CommandLine::flag(Text names, bool& value, Text help) { app_->add_flag(names, value, help); }
 
-void CommandLine::text(const std::string& names, std::string& value, const std::string& help) {
+void CommandLine::text(Text names, std::string& value, Text help) {
   CLI::Option* const option = app_->add_option(names, value, help);
   if (!value.empty()) option->capture_default_str();
 }
 
 template <class Value>
-void CommandLine::number(const std::string& names, Value& value, const LimitsOf<Value>& limits,
-                         const std::string& help) {
+void CommandLine::number(Text names, Value& value, LimitsOf<Value> limits, Text help) {
   CLI::Option* const option = app_->add_option(names, value, help)->check(within<Value>(limits));
-  if (is_within(value, limits)) option->capture_default_str();
+  if (is_within<Value>(value, limits)) option->capture_default_str();
 }
 
 template <class Value>
-void CommandLine::number(const std::string& names, std::optional<Value>& value,
-                         const LimitsOf<Value>& limits, const std::string& help) {
+void CommandLine::number(Text names, std::optional<Value>& value, LimitsOf<Value> limits,
+                         Text help) {
   app_->add_option_function<Value>(names, [&value](const Value& given) { value = given; }, help)
       ->check(within<Value>(limits));
 }
 
 template <class Value>
-void CommandLine::numbers(const std::string& names, std::vector<Value>& values,
-                          const LimitsOf<Value>& limits, const std::string& help) {
-  CLI::Option* const option = app_->add_option(names, values, help)
-                                  ->delimiter(',')
-                                  ->allow_extra_args(false)
-                                  ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-                                  ->check(within<Value>(limits));
-  if (!values.empty()) option->capture_default_str();
+void CommandLine::numbers(Text names, std::vector<Value>& values, LimitsOf<Value> limits,
+                          Text help) {
+  add_list(*app_, names, values, help)->check(within<Value>(limits));
 }
 
 template <class Value>
-void CommandLine::pair(const std::string& names, std::vector<Value>& values,
-                       const std::string& help) {
+void CommandLine::pair(Text names, std::vector<Value>& values, Text help) {
   app_->add_option(names, values, help)->delimiter(',')->expected(2);
 }
 
-void CommandLine::word(const std::string& names, std::string& value,
-                       const std::vector<std::string>& words, const std::string& help) {
+void CommandLine::word(Text names, std::string& value, Words words, Text help) {
   text(names, value, help);
   app_->get_option(names)->check(CLI::IsMember(words));
 }
 
-void CommandLine::words(const std::string& names, std::vector<std::string>& values,
-                        const std::vector<std::string>& words, const std::string& help) {
-  CLI::Option* const option = app_->add_option(names, values, help)
-                                  ->delimiter(',')
-                                  ->allow_extra_args(false)
-                                  ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-                                  ->check(CLI::IsMember(words));
-  if (!values.empty()) option->capture_default_str();
+void CommandLine::words(Text names, std::vector<std::string>& values, Words words, Text help) {
+  add_list(*app_, names, values, help)->check(CLI::IsMember(words));
 }
 
-void CommandLine::add_choice(const std::string& names, const std::vector<std::string>& words,
-                             const std::string& before, const std::string& help,
+void CommandLine::add_choice(Text names, Words words, Text before, Text help,
                              std::function<void(std::size_t)> choose) {
   const auto read = [words, choose = std::move(choose)](const std::string& word) {
     choose(static_cast<std::size_t>(std::find(words.begin(), words.end(), word) - words.begin()));
@@ -124,28 +116,28 @@ void CommandLine::add_choice(const std::string& names, const std::vector<std::st
       ->default_str(before);
 }
 
-void CommandLine::files(std::vector<std::string>& values, const std::string& help) {
+void CommandLine::files(std::vector<std::string>& values, Text help) {
   app_->add_option("FILES", values, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void CommandLine::repetitions(const std::string& names, int& value) {
+void CommandLine::repetitions(Text names, int& value) {
   number(names, value, {1}, "Runs of each variant, in turn");
 }
 
 void CommandLine::json(std::string& path) { text("--json", path, "Write the figures there too"); }
 
-CommandLine CommandLine::part(const std::string& name, const std::string& description) {
+CommandLine CommandLine::part(Text name, Text description) {
   app_->require_subcommand(1);
   return CommandLine(app_->add_subcommand(name, description));
 }
 
-CommandLine CommandLine::exactly_one(const std::string& title) {
+CommandLine CommandLine::exactly_one(Text title) {
   CLI::Option_group* const group = app_->add_option_group(title, "exactly one");
   group->require_option(1);
   return CommandLine(group);
 }
 
-void CommandLine::require(const std::string& name) { app_->get_option(name)->required(); }
+void CommandLine::require(Text name) { app_->get_option(name)->required(); }
 
 void CommandLine::parse(const int argc, char** const argv) {
   try {
@@ -157,7 +149,7 @@ void CommandLine::parse(const int argc, char** const argv) {
   }
 }
 
-bool CommandLine::given(const std::string& option) const { return app_->count(option) > 0; }
+bool CommandLine::given(Text option) const { return app_->count(option) > 0; }
 
 std::vector<std::string> CommandLine::all_given() const {
   std::vector<std::string> names;
@@ -176,16 +168,11 @@ void CommandLine::needs(const std::initializer_list<const char*> options, const 
   }
 }
 
-template void CommandLine::pair(const std::string&, std::vector<int>&, const std::string&);
-template void CommandLine::pair(const std::string&, std::vector<std::int64_t>&,
-                                const std::string&);
-#define APPS_NUMBER(Value)                                                                  \
-  template void CommandLine::number(const std::string&, Value&, const Limits<Value>&,       \
-                                    const std::string&);                                    \
-  template void CommandLine::number(const std::string&, std::optional<Value>&,              \
-                                    const Limits<Value>&, const std::string&);              \
-  template void CommandLine::numbers(const std::string&, std::vector<Value>&,               \
-                                     const Limits<Value>&, const std::string&);
+#define APPS_NUMBER(Value)                                                                       \
+  template void CommandLine::number(Text, Value&, LimitsOf<Value>, Text);                        \
+  template void CommandLine::number(Text, std::optional<Value>&, LimitsOf<Value>, Text);         \
+  template void CommandLine::numbers(Text, std::vector<Value>&, LimitsOf<Value>, Text);          \
+  template void CommandLine::pair(Text, std::vector<Value>&, Text);
 APPS_NUMBER(int)
 APPS_NUMBER(std::int64_t)
 APPS_NUMBER(std::uint64_t)

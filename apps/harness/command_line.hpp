@@ -49,63 +49,59 @@ template <class Value, class Choices>
   return std::ranges::find(choices, value, [](const auto& one) { return one.value; })->word;
 }
 
-// Each option writes to a variable, which outlives parse(). --help shows the value that the variable
-// has before. A value outside of the option's limits means "not given", and --help does not show it.
-// An option may be given once. A number that is infinite or not a number is refused.
+using Text = const std::string&;
+using Words = const std::vector<std::string>&;
+
+// Each option writes to a variable, which outlives parse(). --help shows the value that the
+// variable has before. A value outside of the option's limits means "not given", and --help does
+// not show it. An option may be given once. A number that is infinite or not a number is refused.
 class CommandLine {
  public:
-  CommandLine(const std::string& program, const std::string& description);
+  CommandLine(Text program, Text description);
   ~CommandLine();
   CommandLine(CommandLine&&) noexcept;
 
-  void flag(const std::string& names, bool& value, const std::string& help);
-  void text(const std::string& names, std::string& value, const std::string& help);
+  void flag(Text names, bool& value, Text help);
+  void text(Text names, std::string& value, Text help);
   // Value is int, std::int64_t, std::uint64_t or double, here and below.
   template <class Value>
-  void number(const std::string& names, Value& value, const LimitsOf<Value>& limits,
-              const std::string& help);
+  void number(Text names, Value& value, LimitsOf<Value> limits, Text help);
   template <class Value>
-  void number(const std::string& names, std::optional<Value>& value, const LimitsOf<Value>& limits,
-              const std::string& help);
+  void number(Text names, std::optional<Value>& value, LimitsOf<Value> limits, Text help);
   // Numbers in one argument, separated by commas.
   template <class Value>
-  void numbers(const std::string& names, std::vector<Value>& values, const LimitsOf<Value>& limits,
-               const std::string& help);
+  void numbers(Text names, std::vector<Value>& values, LimitsOf<Value> limits, Text help);
   // Two numbers, as two arguments or separated by a comma; `values` is empty if not given.
   template <class Value>
-  void pair(const std::string& names, std::vector<Value>& values, const std::string& help);
-  void word(const std::string& names, std::string& value, const std::vector<std::string>& words,
-            const std::string& help);
+  void pair(Text names, std::vector<Value>& values, Text help);
+  void word(Text names, std::string& value, Words words, Text help);
   // Words in one argument, separated by commas.
-  void words(const std::string& names, std::vector<std::string>& values,
-             const std::vector<std::string>& words, const std::string& help);
+  void words(Text names, std::vector<std::string>& values, Words words, Text help);
   template <class Value, class Choices>
-  void choice(const std::string& names, Value& value, const Choices& choices,
-              const std::string& help);
+  void choice(Text names, Value& value, const Choices& choices, Text help);
   template <class Value>
-  void choice(const std::string& names, Value& value,
-              std::initializer_list<Choice<Value>> choices, const std::string& help) {
+  void choice(Text names, Value& value, std::initializer_list<Choice<Value>> choices, Text help) {
     choice(names, value, std::vector<Choice<Value>>(choices), help);
   }
   // Arguments that are not options; any number of them.
-  void files(std::vector<std::string>& values, const std::string& help);
+  void files(std::vector<std::string>& values, Text help);
 
   // What most programs have.
-  void repetitions(const std::string& names, int& value);
+  void repetitions(Text names, int& value);
   void json(std::string& path);
 
   // A part of the command line that begins with this name; one of the parts must be given.
-  [[nodiscard]] CommandLine part(const std::string& name, const std::string& description);
+  [[nodiscard]] CommandLine part(Text name, Text description);
   // Options of which exactly one must be given.
-  [[nodiscard]] CommandLine exactly_one(const std::string& title);
-  // The first argument is required, and no option: `word` has declared it by its name.
-  void require(const std::string& name);
+  [[nodiscard]] CommandLine exactly_one(Text title);
+  // `name` must be given.
+  void require(Text name);
 
   // Throws InputError for a command line that is wrong, and HelpAsked.
   void parse(int argc, char** argv);
 
   // The rest is valid after parse().
-  [[nodiscard]] bool given(const std::string& option) const;
+  [[nodiscard]] bool given(Text option) const;
   // All options that are given.
   [[nodiscard]] std::vector<std::string> all_given() const;
   // The part of the command line that this is was given.
@@ -115,8 +111,7 @@ class CommandLine {
 
  private:
   explicit CommandLine(CLI::App* part);
-  void add_choice(const std::string& names, const std::vector<std::string>& words,
-                  const std::string& before, const std::string& help,
+  void add_choice(Text names, Words words, Text before, Text help,
                   std::function<void(std::size_t)> choose);
 
   std::unique_ptr<CLI::App> own_;  // null: a part of another command line
@@ -124,8 +119,7 @@ class CommandLine {
 };
 
 template <class Value, class Choices>
-void CommandLine::choice(const std::string& names, Value& value, const Choices& choices,
-                         const std::string& help) {
+void CommandLine::choice(Text names, Value& value, const Choices& choices, Text help) {
   std::vector<std::string> words;
   std::vector<Value> values;
   std::string before;
@@ -146,10 +140,9 @@ template <class Parse>
   try {
     return parse(argc, argv);
   } catch (const InputError&) {
-    return std::nullopt;
   } catch (const HelpAsked&) {
-    return std::nullopt;
   }
+  return std::nullopt;
 }
 
 }  // namespace apps

@@ -63,7 +63,8 @@ TEST(command_line, reads_each_kind_of_option) {
 }
 
 TEST(command_line, refuses_wrong_values_with_the_option_and_its_limits) {
-  EXPECT_EQ(refusal({"--n", "17"}), "--n: Value 17 not in range 1 to 16 (--help lists the options)");
+  EXPECT_EQ(refusal({"--n", "17"}),
+            "--n: Value 17 not in range 1 to 16 (--help lists the options)");
   EXPECT_EQ(refusal({"--sizes", "4,0"}),
             "--sizes: Value 0 is less than 1 (--help lists the options)");
   EXPECT_NE(refusal({"--n", "many"}).find("--n"), std::string::npos);

@@ -12,9 +12,9 @@
 namespace apps {
 
 // Calls `start`, which starts MPI, then `run`, whose exit code it returns, and ends MPI. After
-// HelpAsked the first rank prints the help, and the code is 0. After an InputError, which every rank
-// throws, the first rank prints it under `name`, and the code is 1. Any other exception may be of
-// this rank alone: it is printed, and ends all ranks with code 1.
+// HelpAsked the first rank prints the help, and the code is 0. Every rank throws the same
+// InputError: the first rank prints it under `name`, and the code is 1. Any other exception may be
+// of this rank alone: it is printed, and ends all ranks with code 1.
 [[nodiscard]] int run_program(const char* name, int argc, char** argv,
                               void (*start)(int& argc, char**& argv),
                               int (*run)(int argc, char** argv));

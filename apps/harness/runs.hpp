@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The runs of a program: its variants in turn, a line of each run, medians, and the file of figures.
+// The runs of a program: its variants in turn, a line of each, medians, and the file of figures.
 // Knows neither MPI nor what a run does.
 #pragma once
 

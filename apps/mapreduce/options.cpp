@@ -21,7 +21,8 @@ void add_run(CommandLine& line, Options& options) {
   line.words("--variant", options.variants, names,
              "Which, in turn, separated by commas; all if not given. The first is what the others "
              "are compared with");
-  line.number("--chunks", options.chunks, {1, 30'000}, "Map tasks of each rank");  // with a tag each
+  constexpr int chunks_max = 30'000;  // each has a tag
+  line.number("--chunks", options.chunks, {1, chunks_max}, "Map tasks of each rank");
   line.number("--batches", options.batches, {1, 100'000},
               "Of --variant test: exchanges, one after the other");
   line.repetitions("--repetitions", options.repetitions);

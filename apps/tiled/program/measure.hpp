@@ -22,7 +22,7 @@ class Stopwatch {
   // Throws InputError if the matrix cannot be factored.
   [[nodiscard]] apps::Run run(Variant variant);
 
-  // Of the last run, over all ranks.
+  // The broadcasts of the last run, over all ranks.
   [[nodiscard]] const Broadcasts& broadcasts() const noexcept { return broadcasts_; }
   // What the result of each variant's last run was used for, in words.
   [[nodiscard]] const std::map<Variant, std::string>& uses() const noexcept { return uses_; }
