@@ -5,86 +5,65 @@
 
 #include <algorithm>
 
-#include "../tiled/timed_options.hpp"
+#include "../harness/command_line.hpp"
 #include "variants.hpp"
 
 namespace fft {
 namespace {
 
+using apps::CommandLine;
+
 constexpr int parts_max = 64;  // what a partial collective has on every MPI
 
-// The text of the command line before it is checked.
-struct Text {
-  std::string input = "random";
-  std::string planning = "measure";
-  std::string kernels = "real";
-  int chunks = 0;  // 0: as parts
-  bool no_check = false;
-};
-
-void add_problem(CLI::App& app, Options& options, Text& text) {
-  app.add_option("--dims", options.dims, "Of the field: 2 or 3")
-      ->check(CLI::IsMember({2, 3}))
-      ->capture_default_str();
-  app.add_option("--n", options.n,
-                 "Points of the field in each dimension: a multiple of the number of ranks in 2-D, "
-                 "of the rows and of the columns of the grid in 3-D")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 26));
-  app.add_option("--grid", options.grid, "3-D: ROWSxCOLUMNS of ranks; nearly square if not given");
-  app.add_option("--input", text.input,
-                 "random, or wave: a plane wave, whose spectrum is a single point")
-      ->check(CLI::IsMember({"random", "wave"}))
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "Of a random field")->capture_default_str();
+void add_problem(CommandLine& line, Options& options) {
+  line.choice("--dims", options.dims, {{"2", 2}, {"3", 3}}, "Of the field: 2 or 3");
+  line.number("--n", options.n, {1, 1 << 26},
+              "Points of the field in each dimension: a multiple of the number of ranks in 2-D, "
+              "of the rows and of the columns of the grid in 3-D");
+  line.text("--grid", options.grid, "3-D: ROWSxCOLUMNS of ranks; nearly square if not given");
+  line.choice("--input", options.input,
+              {{"random", Field::Kind::random}, {"wave", Field::Kind::wave}},
+              "random, or wave: a plane wave, whose spectrum is a single point");
+  line.number("--seed", options.seed, {}, "Of a random field");
 }
 
-void add_variants(CLI::App& app, Options& options, Text& text) {
-  apps::add_list(app, "--variant", options.variants,
-                 "One or more, in turn, with commas: blocking (MPI_Alltoall), test "
-                 "(MPI_Ialltoall for each part, MPI_Test after each line), scatters "
-                 "(MPI_Iscatter from each rank), partial-blocks (2-D: blocking, but what comes "
-                 "from a rank is computed as it arrives, with IMBREX_PARTIAL=on), partial-receive "
-                 "(the same of each part, by imbrex::alltoall), messages (tasks, with a message "
-                 "for each chunk of each part), partial (the same by imbrex::alltoall), library "
-                 "(FFTW's own for MPI)")
-      ->check(CLI::IsMember({"blocking", "test", "scatters", "partial-blocks",
-                             "partial-receive", "messages", "partial", "library"}))
-      ->capture_default_str();
-  app.add_flag("--pack", options.pack,
-               "Blocking: pack into buffers by loops, instead of derived datatypes");
-  app.add_option("--parts", options.cuts.parts,
-                 "Groups of lines that are transposed, and computed, together")
-      ->check(CLI::Range(1, parts_max))
-      ->capture_default_str();
-  app.add_option("--chunks", text.chunks,
-                 "Messages, 2-D: groups of rows that leave together; as --parts if not given")
-      ->check(CLI::Range(1, parts_max));
-  app.add_option("--repetitions,--repeat", options.repeat, "Runs of each variant")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
+void add_variants(CommandLine& line, Options& options) {
+  line.words("--variant", options.variants,
+             {"blocking", "test", "scatters", "partial-blocks", "partial-receive", "messages",
+              "partial", "library"},
+             "One or more, in turn, with commas: blocking (MPI_Alltoall), test "
+             "(MPI_Ialltoall for each part, MPI_Test after each line), scatters "
+             "(MPI_Iscatter from each rank), partial-blocks (2-D: blocking, but what comes "
+             "from a rank is computed as it arrives, with IMBREX_PARTIAL=on), partial-receive "
+             "(the same of each part, by imbrex::alltoall), messages (tasks, with a message "
+             "for each chunk of each part), partial (the same by imbrex::alltoall), library "
+             "(FFTW's own for MPI)");
+  line.flag("--pack", options.pack,
+            "Blocking: pack into buffers by loops, instead of derived datatypes");
+  line.number("--parts", options.cuts.parts, {1, parts_max},
+              "Groups of lines that are transposed, and computed, together");
+  line.number("--chunks", options.cuts.chunks, {1, parts_max},
+              "Messages, 2-D: groups of rows that leave together; as --parts if not given");
+  line.repetitions("--repetitions,--repeat", options.repeat);
 }
 
-void add_rest(CLI::App& app, Options& options, Text& text, double& line_us) {
-  app.add_option("--kernels", text.kernels,
-                 "real, or timed: each line sleeps as long as it would compute, so that ranks may "
-                 "share processors; then only it is checked that all points are moved right")
-      ->check(CLI::IsMember({"real", "timed"}))
-      ->capture_default_str();
-  app.add_option("--line-us", line_us, "Timed: microseconds of a line; measured if not given")
-      ->check(CLI::Range(1.0, 1e7));
-  app.add_option("--plan", text.planning,
-                 "measure, or estimate: how FFTW chooses its algorithm, before the time is taken")
-      ->check(CLI::IsMember({"measure", "estimate"}))
-      ->capture_default_str();
-  app.add_flag("--no-check", text.no_check, "Do not check the last run of each variant");
-  app.add_option("--progress", options.progress_s, "Seconds after which a run says how far it is")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
-  app.add_option("--json", options.json, "Write the figures there too");
+void add_rest(CommandLine& line, Options& options, bool& no_check) {
+  line.choice("--kernels", options.timed, {{"real", false}, {"timed", true}},
+              "real, or timed: each line sleeps as long as it would compute, so that ranks may "
+              "share processors; then only it is checked that all points are moved right");
+  line.number("--line-us", options.line_us, {1, 1e7},
+              "Timed: microseconds of a line; measured if not given");
+  line.choice("--plan", options.planning,
+              {{"measure", Planning::measure}, {"estimate", Planning::estimate}},
+              "measure, or estimate: how FFTW chooses its algorithm, before the time is taken");
+  line.flag("--no-check", no_check, "Do not check the last run of each variant");
+  line.number("--progress", options.progress_s, {0, 1e6},
+              "Seconds after which a run says how far it is");
+  line.json(options.json);
 }
 
 // Refuses options that contradict each other.
-void check(const Options& options, bool has_line_us) {
+void check(const Options& options) {
   if (options.n == 0) {
     throw InputError("--n: how many points in each dimension? (--help lists the options)");
   }
@@ -92,7 +71,6 @@ void check(const Options& options, bool has_line_us) {
     throw InputError(fmt::format("--grid {}: is for --dims 3; in 2-D each rank has rows",
                                  options.grid));
   }
-  if (has_line_us && !options.timed) throw InputError("--line-us: needs --kernels timed");
   if (options.has("partial-blocks") && options.dims == 3) {
     throw InputError("--variant partial-blocks: is for --dims 2");
   }
@@ -111,25 +89,22 @@ bool Options::has(const std::string& variant) const {
   return std::ranges::find(variants, variant) != variants.end();
 }
 
-Options parse_options(int argc, char** argv, std::string& help) {
+Options parse_options(int argc, char** argv) {
   Options options;
-  Text text;
-  double line_us = 0;
-  CLI::App app("Transforms a field of complex numbers over MPI ranks, in 2 or 3 dimensions: lines\n"
-               "by FFTW, between them transpositions, with which computation overlaps or not.",
-               "fft");
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  add_problem(app, options, text);
-  add_variants(app, options, text);
-  add_rest(app, options, text, line_us);
-  if (!apps::parse(app, argc, argv, help)) return options;
-  options.check = !text.no_check;
-  options.timed = text.kernels == "timed";
-  options.planning = text.planning == "measure" ? Planning::measure : Planning::estimate;
-  options.input = text.input == "wave" ? Field::Kind::wave : Field::Kind::random;
-  options.cuts.chunks = text.chunks != 0 ? text.chunks : options.cuts.parts;
-  check(options, line_us != 0);
-  if (line_us != 0) options.line_us = line_us;
+  bool no_check = false;
+  CommandLine line("fft",
+                   "Transforms a field of complex numbers over MPI ranks, in 2 or 3 dimensions: "
+                   "lines\nby FFTW, between them transpositions, with which computation overlaps "
+                   "or not.");
+  options.cuts.chunks = 0;  // not given
+  add_problem(line, options);
+  add_variants(line, options);
+  add_rest(line, options, no_check);
+  line.parse(argc, argv);
+  options.check = !no_check;
+  if (options.cuts.chunks == 0) options.cuts.chunks = options.cuts.parts;
+  line.needs({"--line-us"}, options.timed, "--kernels timed");
+  check(options);
   return options;
 }
 

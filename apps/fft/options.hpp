@@ -38,8 +38,8 @@ struct Options {
   }
 };
 
-// `help` is set, and nothing else, if that was asked for. Throws InputError.
-[[nodiscard]] Options parse_options(int argc, char** argv, std::string& help);
+// Throws InputError and HelpAsked.
+[[nodiscard]] Options parse_options(int argc, char** argv);
 
 // The grid of ranks: one row of them in 2-D. Throws InputError for sizes that do not fit it.
 [[nodiscard]] tiled::Grid check_sizes(const Options& options, int ranks);

@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -24,27 +22,23 @@ namespace {
 
 constexpr int measured_points = 40;  // in each dimension, at most
 
-sparse::Options parse_options(int argc, char** argv, std::string& help) {
-  sparse::Options line{.iterations = 50};
-  CLI::App app("Conjugate gradients with multigrid on the operator of 27 points over MPI ranks,\n"
-               "as the benchmark HPCG does.", "hpcg");
-  add_options(app, kernel_names, line);
-  app.add_option("--n", line.n, "Points of a rank in each dimension, a multiple of 8")
-      ->check(CLI::Range(8, 1024))
-      ->capture_default_str();
-  app.add_option("--iterations", line.iterations,
-                 "Of the reference, whose residual the variants must reach")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  if (!apps::parse(app, argc, argv, help)) return line;
-  if (line.n % divisor != 0) {
+sparse::Options parse_options(int argc, char** argv) {
+  sparse::Options options{.iterations = 50};
+  apps::CommandLine line("hpcg",
+                         "Conjugate gradients with multigrid on the operator of 27 points over MPI "
+                         "ranks,\nas the benchmark HPCG does.");
+  add_options(line, kernel_names, options);
+  line.number("--n", options.n, {8, 1024}, "Points of a rank in each dimension, a multiple of 8");
+  line.number("--iterations", options.iterations, {1, 100'000},
+              "Of the reference, whose residual the variants must reach");
+  parse(line, argc, argv, kernel_names, options);
+  if (options.n % divisor != 0) {
     throw tiled::InputError(fmt::format("--n {} is not a multiple of {}: the grid is halved three "
-                                        "times; take {} or {}", line.n, divisor,
-                                        line.n / divisor * divisor,
-                                        (line.n / divisor + 1) * divisor));
+                                        "times; take {} or {}", options.n, divisor,
+                                        options.n / divisor * divisor,
+                                        (options.n / divisor + 1) * divisor));
   }
-  line.timed = read_timed(kernel_names, line.timed_text);
-  return line;
+  return options;
 }
 
 // Before anything large is allocated.
@@ -64,43 +58,30 @@ void check_size(const tiled::Team& team, const sparse::Options& line) {
                       fmt::format("--n {} needs", line.n), "fewer points");
 }
 
-struct Run : sparse::Figures {
-  double rate;          // operations of the reference's iterations in a second; 0: kernels sleep
-  int iterations;
-  double residual;  // relative
-};
-
 struct Goal {
   double operations;  // of the reference
   Limits limits;
   double residual;    // the reference's
 };
 
-Run run_once(const tiled::Team& team, const Problem& problem, const std::vector<double>& side,
-             const Goal& goal, const sparse::NamedVariant& variant) {
-  Solver solver(problem, variant.second);
+// The rate counts the operations of the reference's iterations.
+apps::Run run_once(const tiled::Team& team, const Problem& problem, const Goal& goal,
+                   sparse::Variant variant, Outcome& mine) {
+  Solver solver(problem, variant);
   std::vector<double> solution;
+  const std::vector<double> side = right_side(problem.finest());
   const sparse::Meter meter;
-  const Outcome mine = solver.solve(side, goal.limits, solution);
-  const sparse::Figures figures = meter.figures(team, variant, mine);
-  return {figures, problem.sleep() ? 0 : goal.operations / figures.seconds, mine.iterations,
-          mine.residual};
-}
-
-void print_run(const Run& run, int number, bool sleep) {
-  sparse::print_run(run, number,
-                    sleep ? "" : fmt::format("   {:.3f} GFLOP/s, {} iterations, residual {:.6e}",
-                                             1e-9 * run.rate, run.iterations, run.residual));
-}
-
-nlohmann::json to_json(const Run& run, bool sleep) {
-  nlohmann::json json = sparse::to_json(run);
-  json["iterations"] = run.iterations;
-  if (!sleep) {
-    json["residual"] = run.residual;
-    json["flops"] = run.rate;
+  mine = solver.solve(side, goal.limits, solution);
+  auto [run, progress] = meter.measured(team, variant, mine);
+  run.figures["iterations"] = mine.iterations;
+  if (!problem.sleep()) {
+    const double rate = goal.operations / run.seconds;
+    run.figures.update({{"residual", mine.residual}, {"flops", rate}});
+    run.text += fmt::format("   {:.3f} GFLOP/s, {} iterations, residual {:.6e}", 1e-9 * rate,
+                            mine.iterations, mine.residual);
   }
-  return json;
+  run.text += progress;
+  return run;
 }
 
 // The failures of the validity tests, which are gathered and printed at the end.
@@ -115,24 +96,25 @@ struct Verdict {
   }
 };
 
-void test_operator(Problem& problem, const sparse::NamedVariant& variant, Verdict& verdict,
+void test_operator(Problem& problem, const std::string& name, Verdict& verdict,
                    nlohmann::json& document) {
-  const Convergence convergence = test_convergence(problem, variant.second);
-  const Symmetry symmetry = test_symmetry(problem, variant.second);
+  const sparse::Variant variant = sparse::variant_of(name);
+  const Convergence convergence = test_convergence(problem, variant);
+  const Symmetry symmetry = test_symmetry(problem, variant);
   if (verdict.first_rank) {
     fmt::print("{}: {} iterations without and {} with multigrid on the exaggerated diagonal; "
-               "departure from symmetry {:.1e} of A, {:.1e} of multigrid\n", variant.first,
+               "departure from symmetry {:.1e} of A, {:.1e} of multigrid\n", name,
                convergence.plain, convergence.preconditioned, symmetry.multiply, symmetry.cycle);
     std::fflush(stdout);
   }
   verdict.expect(convergence.passed(),
                  fmt::format("{}: on the exaggerated diagonal it needs {} iterations, 12 are "
-                             "allowed, and {} with multigrid, 2 are allowed", variant.first,
+                             "allowed, and {} with multigrid, 2 are allowed", name,
                              convergence.plain, convergence.preconditioned));
   verdict.expect(symmetry.passed(),
                  fmt::format("{}: departures from symmetry of {} by A and {} by multigrid; 1 is "
-                             "allowed", variant.first, symmetry.multiply, symmetry.cycle));
-  document["validity"].push_back({{"variant", variant.first},
+                             "allowed", name, symmetry.multiply, symmetry.cycle));
+  document["validity"].push_back({{"variant", name},
                                   {"plain_iterations", convergence.plain},
                                   {"preconditioned_iterations", convergence.preconditioned},
                                   {"symmetry_multiply", symmetry.multiply},
@@ -142,32 +124,26 @@ void test_operator(Problem& problem, const sparse::NamedVariant& variant, Verdic
 // All repetitions; the relative residuals must be the reference's, and each other's.
 void run_all(const tiled::Team& team, const sparse::Options& line, Problem& problem,
              const Goal& goal, Verdict& verdict, nlohmann::json& document) {
-  const bool sleep = problem.sleep();
-  const std::vector<double> side = right_side(problem.finest());
-  std::map<std::string, std::vector<double>> seconds;
-  std::map<std::string, std::vector<double>> residuals;
-  int number = 0;
-  for (int repetition = 0; repetition < line.repetitions; ++repetition) {
-    for (const sparse::NamedVariant& variant : sparse::variants().at(line.variant)) {
-      const Run run = run_once(team, problem, side, goal, variant);
-      seconds[run.variant].push_back(run.seconds);
-      residuals[run.variant].push_back(run.residual);
-      if (team.rank() == 0) print_run(run, ++number, sleep);
-      document["runs"].push_back(to_json(run, sleep));
-      if (sleep) continue;
-      verdict.expect(run.residual <= goal.residual * (1 + residual_slack),
-                     fmt::format("{}: after {} iterations the residual is {:.9e}; the reference "
-                                 "has {:.9e}", run.variant, run.iterations, run.residual,
-                                 goal.residual));
-    }
-  }
-  for (const auto& [variant, values] : residuals) {
-    const double variance = variance_of(values);
+  std::vector<std::vector<double>> residuals(line.variants.size());
+  apps::Runs runs(line.variants, line.repetitions, team.rank() == 0);
+  runs.measure([&](const apps::Turn& turn) {
+    const std::string& name = line.variants[turn.variant];
+    Outcome mine;
+    apps::Run run = run_once(team, problem, goal, sparse::variant_of(name), mine);
+    residuals[turn.variant].push_back(mine.residual);
+    verdict.expect(problem.sleep() || mine.residual <= goal.residual * (1 + residual_slack),
+                   fmt::format("{}: after {} iterations the residual is {:.9e}; the reference has "
+                               "{:.9e}", name, mine.iterations, mine.residual, goal.residual));
+    return run;
+  });
+  for (std::size_t i = 0; i < residuals.size(); ++i) {
+    const double variance = variance_of(residuals[i]);
     verdict.expect(variance < variance_limit,
                    fmt::format("{}: the residuals of {} runs have a variance of {}; {} is allowed",
-                               variant, values.size(), variance, variance_limit));
+                               line.variants[i], residuals[i].size(), variance, variance_limit));
   }
-  if (team.rank() == 0) sparse::print_gains(seconds);
+  if (team.rank() == 0) sparse::print_gains(runs);
+  document["runs"] = runs.figures();
 }
 
 // Returns the rate of the plain loop over one sub-block on each rank.
@@ -216,13 +192,10 @@ nlohmann::json describe(const tiled::Team& team, const sparse::Options& line,
 }
 
 int run_program(int argc, char** argv) {
-  int ranks = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  std::string help;
-  const sparse::Options line = parse_options(argc, argv, help);
-  if (tiled::print_help(help)) return 0;
+  const int ranks = apps::ranks_of_all();
+  const sparse::Options line = parse_options(argc, argv);
   const tiled::Team team({1, ranks});
-  check_json(team, line.json);
+  apps::check_writable(team.all(), "--json", line.json);
   check_size(team, line);
   sparse::BrickShape shape{{}, sparse::nearly_cubic(ranks),
                            line.blocks * std::max(1, imbrex::worker_count())};
@@ -238,13 +211,13 @@ int run_program(int argc, char** argv) {
   Problem problem(shape, team.all(), times_here(team, line.timed, times));
   if (team.rank() == 0) {
     sparse::print_head(team, shape.points, "points", problem.finest().brick);
-    if (sleep) sparse::print_sleep(kernel_names, line.timed, times);
+    if (sleep) print_times(line.timed, times, "all points of a rank, by one worker");
   }
   nlohmann::json document = describe(team, line, shape, problem, times);
   Verdict verdict{.first_rank = team.rank() == 0};
   if (!sleep) {
     document["reference_residual"] = goal.residual;
-    for (const sparse::NamedVariant& variant : sparse::variants().at(line.variant)) {
+    for (const std::string& variant : line.variants) {
       test_operator(problem, variant, verdict, document);
     }
     goal.limits.iterations = find_iterations(team, line, problem, goal.residual);
@@ -252,7 +225,7 @@ int run_program(int argc, char** argv) {
   run_all(team, line, problem, goal, verdict, document);
   if (team.rank() == 0 && !sleep && verdict.passed) fmt::print("all validity tests passed\n");
   document["valid"] = verdict.passed;
-  write(document, team, line);
+  if (team.rank() == 0) apps::write_json(line.json, document);
   return verdict.passed ? 0 : 2;
 }
 

@@ -10,10 +10,8 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
-#include <map>
-#include <nlohmann/json.hpp>
 
-#include "../tiled/activity.hpp"
+#include "../harness/runs.hpp"
 #include "../tiled/setup.hpp"
 #include "matvec/matvec.hpp"
 #include "options.hpp"
@@ -36,71 +34,51 @@ struct Problem {
   std::function<Verdict()> check;  // collective
 };
 
-struct Run {
-  std::string variant;
-  double seconds = 0;
-  double exchange_s = 0;
-  Verdict verdict;
-};
-
 // Times are those of the slowest rank.
-Run run_once(const tiled::Team& team, const Options& options, const Variant& variant,
-             const Problem& problem) {
+apps::Run run_once(const tiled::Team& team, const Options& options, const std::string& variant,
+                   const Problem& problem) {
   Progress program(problem.program, team.rank() == 0 ? options.progress_s : 0, options.chunks);
   const Shape shape{team.all(), options.chunks, options.batches};
   Times times;
   program.begin();
   MPI_Barrier(team.all());
   const double begin = MPI_Wtime();
-  variant.run(program, shape, times);
+  std::ranges::find(all_variants, variant, &Variant::name)->run(program, shape, times);
   program.end();
   double most[2] = {MPI_Wtime() - begin, times.exchange_s};
   MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_DOUBLE, MPI_MAX, team.all());
-  return {std::string(variant.name), most[0], most[1], problem.check()};
-}
-
-void print_run(const Run& run, const int number) {
-  fmt::print("run {:<3} {:<16} {:9.3f} s", number, run.variant, run.seconds);
-  fmt::print("   {:>22}   {}\n",
-             run.exchange_s > 0 ? fmt::format("in the exchange {:.3f} s", run.exchange_s) : "",
-             run.verdict.text);
-  std::fflush(stdout);
+  const Verdict verdict = problem.check();
+  return {.seconds = most[0],
+          .right = verdict.right,
+          .text = fmt::format(
+              "   {:>22}   {}",
+              most[1] > 0 ? fmt::format("in the exchange {:.3f} s", most[1]) : "", verdict.text),
+          .figures = {{"exchange_s", most[1]}, {"right", verdict.right}}};
 }
 
 // The others beside the first.
-void print_comparison(const Options& options, const std::map<std::string, std::vector<double>>& s) {
-  const std::string first(options.variants.front().name);
-  for (const auto& [name, seconds] : s) {
-    if (name == first) continue;
-    const double less = 1 - tiled::median_of(seconds) / tiled::median_of(s.at(first));
-    fmt::print("{} takes {:.1f} % {} time than {} (medians)\n", name, 100 * std::abs(less),
-               less >= 0 ? "less" : "more", first);
+void print_comparison(const apps::Runs& runs) {
+  for (std::size_t i = 1; i < runs.variants().size(); ++i) {
+    const double less = 1 - runs.median(i) / runs.median(0);
+    fmt::print("{} takes {:.1f} % {} time than {} (medians)\n", runs.variants()[i],
+               100 * std::abs(less), less >= 0 ? "less" : "more", runs.variants().front());
   }
 }
 
 // All variants, and what is said of them. The exit code.
 int run_all(const tiled::Team& team, const Options& options, const Problem& problem,
             nlohmann::json document) {
-  std::map<std::string, std::vector<double>> seconds;
-  int code = 0;
-  int number = 0;
-  for (int repetition = 0; repetition < options.repetitions; ++repetition) {
-    for (const Variant& variant : options.variants) {
-      const Run run = run_once(team, options, variant, problem);
-      seconds[run.variant].push_back(run.seconds);
-      if (team.rank() == 0) print_run(run, ++number);
-      document["runs"].push_back({{"variant", run.variant},
-                                  {"seconds", run.seconds},
-                                  {"exchange_s", run.exchange_s},
-                                  {"right", run.verdict.right}});
-      if (!run.verdict.right) code = 2;
-    }
+  apps::Runs runs(options.variants, options.repetitions, team.rank() == 0);
+  runs.measure([&](const apps::Turn& turn) {
+    return run_once(team, options, options.variants[turn.variant], problem);
+  });
+  if (team.rank() == 0) {
+    print_comparison(runs);
+    if (!runs.right()) fmt::print(stderr, "mapreduce: a result is wrong\n");
+    document["runs"] = runs.figures();
+    apps::write_json(options.json, document);
   }
-  if (team.rank() != 0) return code;
-  print_comparison(options, seconds);
-  if (code != 0) fmt::print(stderr, "mapreduce: a result is wrong\n");
-  if (!options.json.empty()) std::ofstream(options.json) << document.dump(2) << "\n";
-  return code;
+  return runs.right() ? 0 : 2;
 }
 
 // Returns how much a chunk takes, and makes, as given or as the first rank's first chunk does.
@@ -118,8 +96,8 @@ ChunkCost cost_of(const tiled::Team& team, const Options& options, Program& real
     });
     return tiled::KernelTimes{map_s, reduce_s};
   };
-  tiled::TimedOptions timed = options.timed;
-  if (!options.tuple_bytes && timed.times && team.rank() == 0) (void)measure();
+  const tiled::TimedOptions& timed = options.timed;
+  if (!options.tuple_bytes && !timed.kernel_us.empty() && team.rank() == 0) (void)measure();
   const tiled::KernelTimes all = find_times(team, timed, measure);
   const tiled::KernelTimes here = times_here(team, timed, all);
   if (options.tuple_bytes) bytes = static_cast<std::uint64_t>(*options.tuple_bytes);
@@ -171,15 +149,6 @@ Text open_text(const tiled::Team& team, const Options& options) {
   return std::move(*text);
 }
 
-// Refuses a file that cannot be written. Collective. Throws InputError.
-void check_output(const tiled::Team& team, const std::string& path) {
-  std::string wrong;
-  if (team.rank() == 0 && !path.empty() && !std::ofstream(path, std::ios::app)) {
-    wrong = fmt::format("--output {}: cannot be written", path);
-  }
-  tiled::fail_together(team.all(), wrong);
-}
-
 void print_words(const Options& options, const Ranking& ranking) {
   for (std::size_t k = 0; k < ranking.size() && k < static_cast<std::size_t>(options.top); ++k) {
     fmt::print("{:>12} {}\n", ranking[k].second, ranking[k].first);
@@ -193,13 +162,13 @@ void print_words(const Options& options, const Ranking& ranking) {
 
 int run_words(const tiled::Team& team, const Options& options, nlohmann::json document) {
   const Text text = open_text(team, options);
-  check_output(team, options.output);
+  apps::check_writable(team.all(), "--output", options.output);
   document["bytes"] = text.size();
   if (team.rank() == 0) {
-    fmt::print("Word count of {:.1f} MB{}, {} chunks a rank, on {} ranks with {} worker{} each\n",
+    fmt::print("Word count of {:.1f} MB{}, {} chunks a rank, on {} ranks with {} each\n",
                1e-6 * static_cast<double>(text.size()),
                options.files.empty() ? " of random words" : "", options.chunks, team.size(),
-               imbrex::worker_count(), imbrex::worker_count() == 1 ? "" : "s");
+               apps::counted(imbrex::worker_count(), "worker"));
     std::fflush(stdout);
   }
   WordCount count(text, team.all(), options.chunks);
@@ -238,9 +207,9 @@ int run_matvec(const tiled::Team& team, const Options& options, nlohmann::json d
                       "a smaller one");
   document["n"] = options.n;
   if (team.rank() == 0) {
-    fmt::print("Matrix-vector product of order {}, {} chunks a rank, on {} ranks with {} worker{} "
-               "each; error: |y - dgemv's| / (n eps |A||x|)\n", options.n, options.chunks,
-               team.size(), imbrex::worker_count(), imbrex::worker_count() == 1 ? "" : "s");
+    fmt::print("Matrix-vector product of order {}, {} chunks a rank, on {} ranks with {} each; "
+               "error: |y - dgemv's| / (n eps |A||x|)\n", options.n, options.chunks, team.size(),
+               apps::counted(imbrex::worker_count(), "worker"));
     std::fflush(stdout);
   }
   MatVec product(options.n, team.all(), options.chunks);
@@ -254,13 +223,10 @@ int run_matvec(const tiled::Team& team, const Options& options, nlohmann::json d
 
 // The exit code.
 int run(int argc, char** argv) {
-  int ranks = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  std::string help;
-  const Options options = parse_options(argc, argv, help);
-  if (tiled::print_help(help)) return 0;
+  const int ranks = apps::ranks_of_all();
+  const Options options = parse_options(argc, argv);
   const tiled::Team team({1, ranks});
-  check_json(team, options.json);
+  apps::check_writable(team.all(), "--json", options.json);
   nlohmann::json document{{"benchmark", "mapreduce"},
                           {"program", options.words ? "wordcount" : "matvec"},
                           {"ranks", ranks},

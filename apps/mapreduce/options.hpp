@@ -23,7 +23,7 @@ struct Options {
   std::int64_t n = 2048;
   int chunks = 16;
   int batches = 4;
-  std::vector<Variant> variants;
+  std::vector<std::string> variants;
   int repetitions = 1;
   tiled::TimedOptions timed;
   std::optional<std::int64_t> tuple_bytes;
@@ -31,8 +31,7 @@ struct Options {
   std::string json;
 };
 
-// Every rank reads the same arguments and comes to the same end. Throws tiled::InputError; if the
-// user asks for help, returns with it in `help`.
-[[nodiscard]] Options parse_options(int argc, char** argv, std::string& help);
+// Every rank reads the same arguments and comes to the same end. Throws InputError and HelpAsked.
+[[nodiscard]] Options parse_options(int argc, char** argv);
 
 }  // namespace mapreduce

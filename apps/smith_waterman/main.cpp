@@ -6,19 +6,14 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <nlohmann/json.hpp>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <exception>
-#include <filesystem>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "../tiled/team.hpp"
+#include "../harness/program.hpp"
 #include "options.hpp"
 #include "variants.hpp"
 #ifndef SMITH_WATERMAN_PLAIN
@@ -44,13 +39,6 @@ struct Outcome {
   Cell end;
   double seconds = 0;
 };
-
-Team team_of_all() {
-  Team team;
-  MPI_Comm_rank(MPI_COMM_WORLD, &team.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &team.ranks);
-  return team;
-}
 
 // Sends the letters that only the first rank has read to all ranks. Collective.
 void broadcast(std::vector<Letter>& letters) {
@@ -82,7 +70,7 @@ Inputs load(const Options& options, const Team& team) {
       wrong = error.what();
     }
   }
-  tiled::fail_together(MPI_COMM_WORLD, wrong);
+  apps::fail_together(MPI_COMM_WORLD, wrong);
   broadcast(inputs.a.letters);
   broadcast(inputs.b.letters);
   return inputs;
@@ -113,12 +101,12 @@ Tiling tiling_of(const Options& options, const Inputs& inputs, const Team& team)
   tiling.distribution = options.distribution;
   const std::int64_t step = std::max({options.scoring.match, -options.scoring.gap});
   if ((tiling.whole.rows + tiling.whole.columns) * step > 2'000'000'000) {
-    throw tiled::InputError(fmt::format("sequences of {} and {} letters: with steps of {} scores "
+    throw apps::InputError(fmt::format("sequences of {} and {} letters: with steps of {} scores "
                                         "would exceed 32 bits", tiling.whole.rows,
                                         tiling.whole.columns, step));
   }
   if (static_cast<double>(tiling.down()) * tiling.across() > 4e6) {
-    throw tiled::InputError(fmt::format("--outer {} {}: makes {} x {} tiles; at most 4 million "
+    throw apps::InputError(fmt::format("--outer {} {}: makes {} x {} tiles; at most 4 million "
                                         "are allowed", tiling.outer.rows, tiling.outer.columns,
                                         tiling.down(), tiling.across()));
   }
@@ -171,39 +159,16 @@ Score run_variant(const Problem& problem, Variant variant) {
 // Throws InputError for the variant that is not here.
 int threads_of(Variant variant) {
   if (variant == Variant::imbrex) {
-    throw tiled::InputError("--variant imbrex: is of the program smith_waterman; here are "
+    throw apps::InputError("--variant imbrex: is of the program smith_waterman; here are "
                             "sequential and mpi");
   }
   return variant == Variant::mpi ? fork_join_threads() : 1;
 }
-
-void before_mpi(int, char**) {}
 #else
 Score run_variant(const Problem& problem, Variant) { return run_tasks(problem, MPI_COMM_WORLD); }
 
-// Variants are imbrex: become_plain() has left nothing else.
+// Variants are imbrex: start() has left nothing else.
 int threads_of(Variant) { return imbrex::worker_count(); }
-
-// Returns if the command line asks for nothing of smith_waterman_plain.
-void become_plain(int argc, char** argv) {
-  try {
-    std::string help;
-    if (parse_options(argc, argv, help).variant == Variant::imbrex || !help.empty()) return;
-  } catch (const tiled::InputError&) {  // said by run()
-    return;
-  }
-  const std::string plain = std::filesystem::read_symlink("/proc/self/exe").parent_path() /
-                            "smith_waterman_plain";
-  execv(plain.c_str(), argv);
-  fmt::print(stderr, "smith_waterman: cannot run {}, which has this variant: {}\n", plain,
-             std::strerror(errno));
-  std::exit(1);
-}
-
-void before_mpi(int argc, char** argv) {
-  become_plain(argc, argv);
-  imbrex::open_messages();
-}
 #endif
 
 // The first of all ranks' cells; on all ranks.
@@ -263,14 +228,16 @@ void print_problem(const Problem& problem, const Options& options, const Inputs&
              scoring.transversion, scoring.gap);
   fmt::print("Tiles     {} x {} of {} x {}, {}; of inner tiles of {} x {}\n", tiling.down(),
              tiling.across(), tiling.outer.rows, tiling.outer.columns,
-             name_of(tiling.distribution), tiling.inner.rows, tiling.inner.columns);
-  fmt::print("Variant   {}, {} ranks of {} threads\n", name_of(options.variant),
+             word_of(distribution_names, tiling.distribution), tiling.inner.rows,
+             tiling.inner.columns);
+  fmt::print("Variant   {}, {} ranks of {} threads\n", word_of(variant_names, options.variant),
              options.variant == Variant::sequential ? 1 : team.ranks, team.threads);
-  if (options.timed) {
+  if (options.timed()) {
     fmt::print("Kernel    sleeps {:.1f} us for a whole inner tile, {}; there is no score\n",
                1e6 * problem.kernel.sleep_s, options.kernel_us ? "as given" : "as measured");
   } else {
-    fmt::print("Kernel    {}\n", options.plain ? "plain, by the definition" : kernel_name());
+    fmt::print("Kernel    {}\n", options.kernels == Kernels::plain ? "plain, by the definition"
+                                                                  : kernel_name());
   }
   std::fflush(stdout);
 }
@@ -278,7 +245,7 @@ void print_problem(const Problem& problem, const Options& options, const Inputs&
 void print_outcome(const Problem& problem, const Options& options, const Outcome& outcome) {
   const double cells = static_cast<double>(problem.tiling.whole.rows) *
                        static_cast<double>(problem.tiling.whole.columns);
-  if (!options.timed) {
+  if (!options.timed()) {
     fmt::print("Score     {}\n", outcome.end.score);
     if (outcome.end.row < 0) {
       fmt::print("End       none: no two letters are equal\n");
@@ -295,10 +262,10 @@ void print_json(const Problem& problem, const Options& options, const Team& team
                 const Outcome& outcome) {
   const Tiling& tiling = problem.tiling;
   const std::int64_t cells = tiling.whole.rows * tiling.whole.columns;
-  nlohmann::json line{{"variant", name_of(options.variant)},
+  nlohmann::json line{{"variant", word_of(variant_names, options.variant)},
                       {"mode", options.scoring.local ? "local" : "global"},
-                      {"distribution", name_of(options.distribution)},
-                      {"kernels", options.timed ? "timed" : options.plain ? "plain" : "real"},
+                      {"distribution", word_of(distribution_names, options.distribution)},
+                      {"kernels", word_of(kernels_names, options.kernels)},
                       {"ranks", team.ranks},
                       {"threads", team.threads},
                       {"length_a", tiling.whole.rows},
@@ -308,7 +275,7 @@ void print_json(const Problem& problem, const Options& options, const Team& team
                       {"cells", cells},
                       {"seconds", outcome.seconds},
                       {"gcups", 1e-9 * static_cast<double>(cells) / outcome.seconds}};
-  if (options.timed) {
+  if (options.timed()) {
     line["kernel_us"] = 1e6 * problem.kernel.sleep_s;
   } else {
     line["score"] = outcome.end.score;
@@ -318,49 +285,41 @@ void print_json(const Problem& problem, const Options& options, const Team& team
   fmt::print("{}\n", line.dump());
 }
 
-void run(int argc, char** argv) {
-  std::string help;
-  const Options options = parse_options(argc, argv, help);
-  Team team = team_of_all();
-  if (!help.empty()) {
-    if (team.rank == 0) fmt::print("{}", help);
-    return;
-  }
+int run(int argc, char** argv) {
+  const Options options = parse_options(argc, argv);
+  Team team{apps::rank_of_all(), apps::ranks_of_all()};
   team.threads = threads_of(options.variant);  // refuses a variant that is not here
   const Inputs inputs = load(options, team);
   Problem problem{.a = inputs.a.letters.data(), .b = inputs.b.letters.data(),
                   .scoring = options.scoring, .tiling = tiling_of(options, inputs, team),
-                  .kernel = {.plain = options.plain}};
-  if (options.timed) {
+                  .kernel = {.plain = options.kernels == Kernels::plain}};
+  if (options.timed()) {
     problem.kernel.whole_cells = problem.tiling.inner.rows * problem.tiling.inner.columns;
     problem.kernel.sleep_s =
         options.kernel_us ? 1e-6 * *options.kernel_us : measure_tile(problem);
   }
   if (team.rank == 0) print_problem(problem, options, inputs, team);
   const Outcome outcome = run(problem, options, team);
-  if (team.rank != 0) return;
-  print_outcome(problem, options, outcome);
-  if (options.json) print_json(problem, options, team, outcome);
+  if (team.rank == 0) {
+    print_outcome(problem, options, outcome);
+    if (options.json) print_json(problem, options, team, outcome);
+  }
+  return 0;
+}
+
+void start(int& argc, char**& argv) {
+#ifndef SMITH_WATERMAN_PLAIN
+  const std::optional<Options> options = apps::look_at(argc, argv, &parse_options);
+  if (options && options->variant != Variant::imbrex) apps::become("smith_waterman_plain", argv);
+  imbrex::open_messages();
+#endif
+  MPI_Init(&argc, &argv);
 }
 
 }  // namespace
 }  // namespace smith_waterman
 
 int main(int argc, char** argv) {
-  smith_waterman::before_mpi(argc, argv);
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  int code = 0;
-  try {
-    smith_waterman::run(argc, argv);
-  } catch (const tiled::InputError& error) {  // on every rank
-    code = 1;
-    if (rank == 0) fmt::print(stderr, "smith_waterman: {}\n", error.what());
-  } catch (const std::exception& error) {  // perhaps on this rank alone: others may wait for it
-    fmt::print(stderr, "smith_waterman: rank {}: {}\n", rank, error.what());
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  MPI_Finalize();
-  return code;
+  return apps::run_program("smith_waterman", argc, argv, &smith_waterman::start,
+                           &smith_waterman::run);
 }

@@ -2,8 +2,6 @@
 // What the command lines of programs that solve on a brick have in common.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <vector>
 
@@ -16,13 +14,16 @@ struct Options {
   int iterations;
   int blocks = 4;
   int repetitions = 1;
-  std::string variant = "all";
-  tiled::TimedOptions timed = {};  // the caller reads it from `timed_text` when all is parsed
-  tiled::TimedText timed_text = {};
+  std::vector<std::string> variants = {};
+  tiled::TimedOptions timed = {};
   std::string json = {};
 };
 
 // `options` outlives the parsing.
-void add_options(CLI::App& app, const std::vector<std::string>& kernel_names, Options& options);
+void add_options(apps::CommandLine& line, const std::vector<std::string>& kernels,
+                 Options& options);
+// Parses, and checks those options. Throws InputError and HelpAsked.
+void parse(apps::CommandLine& line, int argc, char** argv,
+           const std::vector<std::string>& kernels, Options& options);
 
 }  // namespace sparse

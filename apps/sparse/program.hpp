@@ -6,12 +6,12 @@
 #include <imbrex/mpi.hpp>
 
 #include <cstdint>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "../harness/command_line.hpp"
+#include "../harness/runs.hpp"
 #include "../tiled/activity.hpp"
 #include "../tiled/timed.hpp"
 #include "brick.hpp"
@@ -27,9 +27,13 @@ enum class Variant : std::uint8_t {
   blocking_tasks,  // a task for each sub-block and exchange; MPI blocks its worker
 };
 
-// The values of --variant, and the variants that each stands for, with their names.
-using NamedVariant = std::pair<std::string, Variant>;
-[[nodiscard]] const std::map<std::string, std::vector<NamedVariant>>& variants();
+inline constexpr apps::Choice<Variant> variants[] = {
+    {"blocking", Variant::blocking},
+    {"tasks", Variant::tasks},
+    {"test-each", Variant::test_each},
+    {"blocking-tasks", Variant::blocking_tasks}};
+// REQUIRES: the name is one of these.
+[[nodiscard]] Variant variant_of(const std::string& name);
 
 // The progress that MPI made, on all ranks.
 struct Progress {
@@ -39,16 +43,11 @@ struct Progress {
   double thread_polls, thread_s;  // by a thread of progress; s: of processor time
 };
 
-// The result of a run over all ranks.
-struct Figures {
-  std::string variant;
-  double seconds;       // the slowest rank's
-  double kernel_share;  // of the workers' time,
-  double mpi_share;     // in tasks and no kernel; blocking: of main's time in MPI
-  double kernel_s;
-  tiled::Activity activity;
-  double polls, tests;  // by workers
-  Progress progress;
+// A run over all ranks. Shares are of the workers' time: in kernels, and in tasks and no kernel;
+// of blocking, of main's time in MPI. The caller puts `progress` at the end of the text.
+struct Measured {
+  apps::Run run;
+  std::string progress;
 };
 
 // The measurements of a rank in one run. The last two members are the algorithm's.
@@ -67,30 +66,23 @@ class Meter {
  public:
   Meter();
   // Collective.
-  [[nodiscard]] Figures figures(const tiled::Team& team, const NamedVariant& variant,
-                                const Outcome& mine) const;
+  [[nodiscard]] Measured measured(const tiled::Team& team, Variant variant,
+                                  const Outcome& mine) const;
 
  private:
   const imbrex::detail::Totals totals_;
   imbrex::ProgressReport progress_;
 };
 
-// A line, with what the caller adds to it, and one about progress.
-void print_run(const Figures& run, int number, const std::string& more);
-[[nodiscard]] nlohmann::json to_json(const Figures& run);
-void print_sleep(const std::vector<std::string>& kernel_names, const tiled::TimedOptions& options,
-                 const tiled::KernelTimes& times);
-
 // Prints by how many per cent the median of `blocking` exceeds that of each other variant. Prints
 // nothing if `blocking` has not run.
-void print_gains(const std::map<std::string, std::vector<double>>& seconds);
+void print_gains(const apps::Runs& runs);
 // Prints which grid of `size` the ranks of a program have, and how they divide it.
 void print_head(const tiled::Team& team, const Point& size, const char* of_what,
                 const Brick& brick);
 
-// Returns the head of the figures in --json; `runs` is an empty array.
+// Returns the head of the figures in --json.
 [[nodiscard]] nlohmann::json document_of(const char* program, const tiled::Team& team,
                                          const Options& options, const tiled::KernelTimes& times);
-void write(const nlohmann::json& document, const tiled::Team& team, const Options& options);
 
 }  // namespace sparse

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
+#include "../harness/input_error.hpp"
 #include "../tiled/sleep.hpp"
 
 namespace stencil1d {
@@ -18,7 +18,7 @@ Domain make_domain(MPI_Comm comm, const std::int64_t size, const std::int64_t gh
   MPI_Comm_size(comm, &domain.ranks);
   const std::int64_t least = size / domain.ranks;
   if (least < 3 * ghost) {
-    throw std::invalid_argument(fmt::format(
+    throw apps::InputError(fmt::format(
         "--size {} on {} ranks gives a rank {} cells, fewer than 3 ghost layers of {}: take fewer "
         "ranks, more cells, or a smaller --ghost",
         size, domain.ranks, least, ghost));

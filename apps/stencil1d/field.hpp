@@ -34,7 +34,7 @@ struct Domain {
   [[nodiscard]] bool has(Side side) const noexcept { return neighbour[side] != MPI_PROC_NULL; }
 };
 
-// Throws std::invalid_argument, the same on all ranks, if a rank has fewer than 3 * ghost cells.
+// Throws apps::InputError if a rank has fewer than 3 * ghost cells.
 // At most `chunks` chunks: each is at least as long as the ghost layer.
 [[nodiscard]] Domain make_domain(MPI_Comm comm, std::int64_t size, std::int64_t ghost, int chunks,
                                  bool periodic);

@@ -5,14 +5,13 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <string>
 #include <vector>
 
+#include "../harness/program.hpp"
+#include "../harness/runs.hpp"
 #include "../no_any_tag.hpp"
 #include "options.hpp"
 
@@ -63,23 +62,14 @@ bool same_everywhere(const Domain& domain, const std::vector<double>& one,
   return same != 0;
 }
 
-struct Result {
-  std::vector<double> seconds;
-  bool same = true;
-};
-
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 class Benchmark {
  public:
   explicit Benchmark(const Options& options)
       : options_(options),
         domain_(make_domain(MPI_COMM_WORLD, options.size, options.ghost, options.chunks,
                             options.periodic)),
-        field_(domain_), results_(options.variants.size()) {
+        field_(domain_), same_(options.variants.size(), true),
+        runs_(names_of(options.variants), options.repeat, false) {
     domain_.cell_ns = options.cell_ns;
     domain_.priorities = options.priorities;
   }
@@ -87,23 +77,26 @@ class Benchmark {
   // The exit code.
   int run() {
     if (options_.verify) expected_ = compute_alone(domain_, options_.periodic, options_.steps);
-    for (int round = 0; round < options_.repeat; ++round) {
-      if (options_.hidden) messages_s_.push_back(seconds_of(&run_messages));
-      for (std::size_t index = 0; index < results_.size(); ++index) run_once(index);
-    }
+    runs_.measure([this](const apps::Turn& turn) {
+      if (options_.hidden && turn.variant == 0) messages_s_.push_back(seconds_of(&run_messages));
+      return run_once(turn.variant);
+    });
     const std::uint64_t hash = hash_of(domain_, expected_);
     if (domain_.rank == 0) {
       print(hash);
       if (options_.json) print_json();
+      if (!runs_.right()) fmt::print(stderr, "stencil1d: fields differ: see the last column\n");
     }
-    const bool same = std::ranges::all_of(results_, &Result::same);
-    if (!same && domain_.rank == 0) {
-      fmt::print(stderr, "stencil1d: fields differ: see the last column\n");
-    }
-    return same ? 0 : 2;
+    return runs_.right() ? 0 : 2;
   }
 
  private:
+  static std::vector<std::string> names_of(const std::vector<Variant>& variants) {
+    std::vector<std::string> names;
+    for (const Variant& variant : variants) names.emplace_back(variant.name);
+    return names;
+  }
+
   double seconds_of(decltype(Variant::run) variant) {
     field_.reset();
     MPI_Barrier(domain_.comm);
@@ -113,12 +106,14 @@ class Benchmark {
     return MPI_Wtime() - begin;
   }
 
-  void run_once(std::size_t index) {
-    results_[index].seconds.push_back(seconds_of(options_.variants[index].run));
+  apps::Run run_once(std::size_t variant) {
+    const double seconds = seconds_of(options_.variants[variant].run);
     const double* const cells = field_.cells(options_.steps);
     const std::vector<double> got(cells, cells + domain_.count);
     if (expected_.empty()) expected_ = got;  // the first variant's
-    results_[index].same = same_everywhere(domain_, got, expected_) && results_[index].same;
+    const bool same = same_everywhere(domain_, got, expected_);
+    same_[variant] = same_[variant] && same;
+    return {.seconds = seconds, .right = same};
   }
 
   void print(std::uint64_t hash) const {
@@ -129,37 +124,38 @@ class Benchmark {
       fmt::print("kernels sleep for {} ns a cell: there is no field that could be checked\n",
                  domain_.cell_ns);
     }
-    if (options_.hidden) fmt::print("messages alone: median s {:.4f}\n", median_of(messages_s_));
+    if (options_.hidden) {
+      fmt::print("messages alone: median s {:.4f}\n", apps::median_of(messages_s_));
+    }
     fmt::print("{:<10} {:>5} {:>10} {:>10} {:>10} {:>9}   {}\n", "variant", "runs", "median s",
                "least s", "most s", options_.hidden ? "hidden %" : "",
                options_.verify ? "as computed alone" : "as the first");
-    for (std::size_t index = 0; index < results_.size(); ++index) {
-      const std::vector<double>& seconds = results_[index].seconds;
-      fmt::print("{:<10} {:>5} {:>10.4f} {:>10.4f} {:>10.4f} {:>9}   {}\n",
-                 options_.variants[index].name, seconds.size(), median_of(seconds),
-                 std::ranges::min(seconds), std::ranges::max(seconds),
-                 options_.hidden ? fmt::format("{:.1f}", 100 * hidden(median_of(seconds))) : "",
-                 results_[index].same ? "yes" : "NO");
+    for (std::size_t i = 0; i < same_.size(); ++i) {
+      const apps::Spread spread = apps::spread_of(runs_.seconds(i));
+      fmt::print("{:<10} {:>5} {:>10.4f} {:>10.4f} {:>10.4f} {:>9}   {}\n", runs_.variants()[i],
+                 runs_.seconds(i).size(), spread.median, spread.least, spread.most,
+                 options_.hidden ? fmt::format("{:.1f}", 100 * hidden(spread.median)) : "",
+                 same_[i] ? "yes" : "NO");
     }
     fmt::print("field {:016x}\n", hash);
   }
 
   // The share of the shorter of messages and computation that a run of so many seconds hides.
   double hidden(double seconds) const {
-    const double block = median_of(results_.front().seconds);
-    const double messages = median_of(messages_s_);
+    const double block = runs_.median(0);
+    const double messages = apps::median_of(messages_s_);
     return (block - seconds) / std::min(messages, block - messages);
   }
 
   void print_json() const {
-    for (std::size_t index = 0; index < results_.size(); ++index) {
-      nlohmann::json record{{"variant", options_.variants[index].name},
-                            {"seconds", median_of(results_[index].seconds)},
+    for (std::size_t i = 0; i < same_.size(); ++i) {
+      nlohmann::json record{{"variant", runs_.variants()[i]},
+                            {"seconds", runs_.median(i)},
                             // The bytes of a rank with two neighbours, in each direction.
                             {"port_bytes", 2 * 8 * domain_.ghost * options_.steps}};
       if (options_.hidden) {
-        record["messages_s"] = median_of(messages_s_);
-        record["hidden"] = hidden(median_of(results_[index].seconds));
+        record["messages_s"] = apps::median_of(messages_s_);
+        record["hidden"] = hidden(runs_.median(i));
       }
       fmt::print("{}\n", record.dump());
     }
@@ -168,12 +164,14 @@ class Benchmark {
   const Options options_;
   Domain domain_;
   Field field_;
-  std::vector<Result> results_;
+  std::vector<bool> same_;  // by variant
+  apps::Runs runs_;
   std::vector<double> messages_s_;  // of the messages alone
   std::vector<double> expected_;  // this rank's cells after the last step
 };
 
-int run(const Options& options) {
+int run(int argc, char** argv) {
+  const Options options = parse_options(argc, argv);
 #ifndef IMBREX_SERIAL
   if (options.measure) {
     measure_progress(options.progress);
@@ -183,27 +181,14 @@ int run(const Options& options) {
   return Benchmark(options).run();
 }
 
+void start(int& argc, char**& argv) {
+  MPI_Init(&argc, &argv);
+  promise_no_any_tag(MPI_COMM_WORLD);
+}
+
 }  // namespace
 }  // namespace stencil1d
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  promise_no_any_tag(MPI_COMM_WORLD);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  int code = 1;
-  try {
-    std::string help;
-    const stencil1d::Options options = stencil1d::parse_options(argc, argv, help);
-    if (!help.empty()) {
-      if (rank == 0) fmt::print("{}", help);
-      code = 0;
-    } else {
-      code = stencil1d::run(options);
-    }
-  } catch (const std::exception& error) {  // the same on every rank
-    if (rank == 0) fmt::print(stderr, "stencil1d: {}\n", error.what());
-  }
-  MPI_Finalize();
-  return code;
+  return apps::run_program("stencil1d", argc, argv, &stencil1d::start, &stencil1d::run);
 }

@@ -6,13 +6,12 @@
 #include <imbrex/mpi.hpp>
 #include <mpi.h>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <cstdio>
-#include <stdexcept>
 #include <string>
 
+#include "../harness/program.hpp"
+#include "../harness/runs.hpp"
 #include "exchange.hpp"
 
 namespace stencil1d {
@@ -20,16 +19,7 @@ namespace {
 
 // ---- figures -----------------------------------------------------------------------------------
 
-struct Spread {
-  double least = 0;
-  double median = 0;
-  double most = 0;
-};
-
-Spread spread_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return {values.front(), values[values.size() / 2], values.back()};
-}
+using apps::Spread;
 
 constexpr Way ways[] = {Way::icw, Way::itcw, Way::tests, Way::tasks};
 
@@ -42,41 +32,36 @@ struct Row {
   std::vector<Spread> hidden;  // shares, the same
 };
 
-// All ways in turn, so that a change of the machine's speed meets them all. The first turn warms
-// up, and is not counted.
+// The first turn warms up, and is not counted.
 Row measure_row(const Setting& setting, const Work& work, int repetitions) {
-  std::vector<double> communication;
-  std::vector<double> computation;
-  std::vector<double> blocking;
-  std::vector<std::vector<double>> times;
-  std::vector<std::vector<double>> hidden(std::size(ways));
-  for (int turn = -1; turn < repetitions; ++turn) {
-    if (turn == 0) {
-      communication.clear();
-      computation.clear();
-      blocking.clear();
+  constexpr std::size_t others = 3;  // before the ways
+  std::vector<std::string> names{"communication", "computation", "blocking"};
+  for (const Way way : ways) names.emplace_back(name_of(way));
+  apps::Runs runs(names, 1 + repetitions, false);
+  runs.measure([&](const apps::Turn& turn) -> apps::Run {
+    if (turn.variant == 1) {
+      const double start = MPI_Wtime();
+      work.run(setting.compute_us);
+      return {.seconds = MPI_Wtime() - start};
     }
-    if (turn <= 0) times.assign(std::size(ways), {});
-    communication.push_back(measure(Way::iw, setting, work));
-    const double start = MPI_Wtime();
-    work.run(setting.compute_us);
-    computation.push_back(1e6 * (MPI_Wtime() - start));
-    blocking.push_back(measure(Way::block, setting, work));
-    for (std::size_t i = 0; i < std::size(ways); ++i) {
-      times[i].push_back(measure(ways[i], setting, work));
-    }
-  }
-  Row row{setting,
-          spread_of(communication).median,
-          spread_of(computation).median,
-          spread_of(blocking).median,
-          {},
-          {}};
+    const Way way = turn.variant == 0   ? Way::iw
+                    : turn.variant == 2 ? Way::block
+                                        : ways[turn.variant - others];
+    return {.seconds = 1e-6 * measure(way, setting, work)};
+  });
+  const auto times_us = [&runs](const std::size_t variant) {
+    std::vector<double> times(runs.seconds(variant).begin() + 1, runs.seconds(variant).end());
+    for (double& time : times) time *= 1e6;
+    return times;
+  };
+  Row row{setting, apps::median_of(times_us(0)), apps::median_of(times_us(1)),
+          apps::median_of(times_us(2)), {}, {}};
   const double shorter = std::min(row.communication_us, row.computation_us);
   for (std::size_t i = 0; i < std::size(ways); ++i) {
-    for (const double time : times[i]) hidden[i].push_back((row.blocking_us - time) / shorter);
-    row.times.push_back(spread_of(times[i]));
-    row.hidden.push_back(spread_of(hidden[i]));
+    std::vector<double> times = times_us(others + i);
+    row.times.push_back(apps::spread_of(times));
+    for (double& time : times) time = (row.blocking_us - time) / shorter;
+    row.hidden.push_back(apps::spread_of(times));
   }
   return row;
 }
@@ -125,7 +110,7 @@ double communication_us(int bytes, const ProgressOptions& options, const Work& w
   std::vector<double> times;
   (void)measure(Way::iw, alone, work);  // warms up
   for (int i = 0; i < options.rounds; ++i) times.push_back(measure(Way::iw, alone, work));
-  double median = spread_of(times).median;
+  double median = apps::median_of(times);
   MPI_Bcast(&median, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   return median;
 }
@@ -133,12 +118,9 @@ double communication_us(int bytes, const ProgressOptions& options, const Work& w
 }  // namespace
 
 void measure_progress(const ProgressOptions& options) {
-  int rank = 0;
-  int ranks = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (ranks < 2) {
-    throw std::invalid_argument("--measure-progress needs 2 ranks: start it by `mpirun -n 2`");
+  const int rank = apps::rank_of_all();
+  if (apps::ranks_of_all() < 2) {
+    throw apps::InputError("--measure-progress needs 2 ranks: start it by `mpirun -n 2`");
   }
   const Work work;
   const std::string mode = imbrex::progress_report().mode;

@@ -17,8 +17,8 @@ struct ProgressOptions {
 };
 
 // Rank 0 receives a message from rank 1 while it computes; prints what of the shorter of the two
-// each way hides. Collective over MPI_COMM_WORLD. Suspends. Throws std::invalid_argument, the same
-// on all ranks, if there is one rank alone.
+// each way hides. Collective over MPI_COMM_WORLD. Suspends. Throws InputError if there is one rank
+// alone.
 void measure_progress(const ProgressOptions& options);
 
 }  // namespace stencil1d

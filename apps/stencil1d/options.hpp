@@ -3,10 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "../input_error.hpp"
+#include "../harness/input_error.hpp"
 #include "measure.hpp"
 #include "variants.hpp"
 
@@ -39,7 +38,7 @@ struct Options {
   ProgressOptions progress;
 };
 
-// `help` is set, and nothing else, if that was asked for. Throws InputError.
-[[nodiscard]] Options parse_options(int argc, char** argv, std::string& help);
+// Throws InputError and HelpAsked.
+[[nodiscard]] Options parse_options(int argc, char** argv);
 
 }  // namespace stencil1d

@@ -3,82 +3,71 @@
 
 #include <fmt/format.h>
 
-#include "../command_line.hpp"
+#include "../harness/command_line.hpp"
 
 namespace task_bench {
 namespace {
 
-// The text of the command line, until it is checked.
-struct Text {
-  std::vector<std::string> patterns{"stencil_1d"};
-  std::string kernel = "compute";
-  std::size_t scratch_kib = 64;
-  std::vector<int> fault;
-};
+using apps::CommandLine;
 
-void add_graph(CLI::App& app, Options& options, Text& text) {
+void add_graph(CommandLine& line, Options& options, std::vector<std::string>& patterns) {
   std::vector<std::string> names{"all"};
   for (const Pattern& pattern : all_patterns()) names.emplace_back(pattern.name);
-  apps::add_list(app, "--pattern", text.patterns, "Patterns, separated by commas, or all")
-      ->check(CLI::IsMember(names))
-      ->capture_default_str();
-  app.add_option("--width", options.shape.width, "Columns of the graph, at least one for each rank")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  app.add_option("--steps", options.shape.steps, "Steps of the graph, at most (see --limit-ms)")
-      ->check(CLI::Range(1, 10'000'000))
-      ->capture_default_str();
-  app.add_option("--radix", options.shape.radix,
-                 "Inputs of a task of nearest, spread and random_nearest, at most")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  app.add_option("--seed", options.shape.seed, "Of random_nearest and of the imbalanced kernel")
-      ->capture_default_str();
-  app.add_option("--bytes", options.bytes, "Of an output of a task: a multiple of 16")
-      ->check(CLI::Range(std::size_t{sizeof(Mark)}, std::size_t{1} << 30))
-      ->capture_default_str();
+  line.words("--pattern", patterns, names, "Patterns, separated by commas, or all");
+  line.number("--width", options.shape.width, {1, 4096},
+              "Columns of the graph, at least one for each rank");
+  line.number("--steps", options.shape.steps, {1, 10'000'000},
+              "Steps of the graph, at most (see --limit-ms)");
+  line.number("--radix", options.shape.radix, {1, 4096},
+              "Inputs of a task of nearest, spread and random_nearest, at most");
+  line.number("--seed", options.shape.seed, {}, "Of random_nearest and of the imbalanced kernel");
+  line.number("--bytes", options.bytes, {sizeof(Mark), std::size_t{1} << 30},
+              "Of an output of a task: a multiple of 16");
 }
 
-void add_work(CLI::App& app, Options& options, Text& text) {
-  app.add_option("--kernel", text.kernel,
-                 "compute: 64 multiplications and additions in a round; memory: a round copies "
-                 "1 KiB within --scratch-kib; imbalanced: compute, with random numbers of rounds")
-      ->check(CLI::IsMember({"compute", "memory", "imbalanced"}))
-      ->capture_default_str();
-  apps::add_list(app, "--rounds", options.rounds,
-                 "Rounds of a task, separated by commas: one run each")
-      ->check(CLI::Range(0, 1 << 30))
-      ->default_str("16384, and by half down to 1");
-  app.add_option("--scratch-kib", text.scratch_kib, "Working set of a column's memory kernel")
-      ->check(CLI::Range(2, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--imbalance", options.work.imbalance,
-                 "Imbalanced: rounds are 1 - F/2 to 1 + F/2 times --rounds")
-      ->check(CLI::Range(0.0, 2.0))
-      ->capture_default_str();
+void add_work(CommandLine& line, Options& options, int& scratch_kib) {
+  line.choice("--kernel", options.work.kernel,
+              {{"compute", Kernel::compute},
+               {"memory", Kernel::memory},
+               {"imbalanced", Kernel::imbalanced}},
+              "compute: 64 multiplications and additions in a round; memory: a round copies "
+              "1 KiB within --scratch-kib; imbalanced: compute, with random numbers of rounds");
+  line.numbers("--rounds", options.rounds, {0, 1 << 30},
+               "Rounds of a task, separated by commas: one run each; 16384, and by half down to "
+               "1, if not given");
+  line.number("--scratch-kib", scratch_kib, {2, 1 << 20},
+              "Working set of a column's memory kernel");
+  line.number("--imbalance", options.work.imbalance, {0, 2},
+              "Imbalanced: rounds are 1 - F/2 to 1 + F/2 times --rounds");
 }
 
-void add_rest(CLI::App& app, Options& options, Text& text) {
-  app.add_option("--variant", options.variant,
-                 "mpi, openmp (with MPI), tasks (imbrex's, with blocking messages), or data "
-                 "(imbrex's data with owners)")
-      ->capture_default_str();
-  app.add_option("--limit-ms", options.limit_ms,
-                 "A run gets fewer steps if its kernels alone would take longer")
-      ->check(CLI::Range(0.001, 1e9))
-      ->capture_default_str();
-  app.add_option("--repeat", options.repeat, "Sweeps over --rounds")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--break", text.fault,
-                 "STEP,COLUMN: that task's output is wrong, which its readers must find")
-      ->delimiter(',')
-      ->expected(2);
-  app.add_flag("--json", options.json, "Print each run as a line of JSON, instead of the table");
+void add_rest(CommandLine& line, Options& options, std::vector<int>& fault) {
+  line.text("--variant", options.variant,
+            "mpi, openmp (with MPI), tasks (imbrex's, with blocking messages), or data "
+            "(imbrex's data with owners)");
+  line.number("--limit-ms", options.limit_ms, {0.001, 1e9},
+              "A run gets fewer steps if its kernels alone would take longer");
+  line.number("--repeat", options.repeat, {1, 1'000'000}, "Sweeps over --rounds");
+  line.pair("--break", fault,
+            "STEP,COLUMN: that task's output is wrong, which its readers must find");
+  line.flag("--json", options.json, "Print each run as a line of JSON, instead of the table");
 }
 
-void check(Options& options, const Text& text) {
-  for (const std::string& name : text.patterns) {
+}  // namespace
+
+Options parse_options(int argc, char** argv) {
+  Options options;
+  std::vector<std::string> patterns{"stencil_1d"};
+  int scratch_kib = 64;
+  std::vector<int> fault;
+  CommandLine line("task_bench",
+                   "Runs graphs of tasks with the patterns of Task Bench (Slaughter et al., SC20) "
+                   "and\nprints how efficient each granularity of tasks is.");
+  add_graph(line, options, patterns);
+  add_work(line, options, scratch_kib);
+  add_rest(line, options, fault);
+  line.parse(argc, argv);
+  for (const std::string& name : patterns) {
     if (name != "all") {
       options.patterns.push_back(find_pattern(name));
       continue;
@@ -92,25 +81,8 @@ void check(Options& options, const Text& text) {
   if (options.rounds.empty()) {
     for (int rounds = 16384; rounds >= 1; rounds /= 2) options.rounds.push_back(rounds);
   }
-  if (text.kernel == "memory") options.work.kernel = Kernel::memory;
-  if (text.kernel == "imbalanced") options.work.kernel = Kernel::imbalanced;
-  options.work.scratch_bytes = text.scratch_kib * 1024;
-  if (!text.fault.empty()) options.fault = {text.fault[0], text.fault[1]};
-}
-
-}  // namespace
-
-Options parse_options(int argc, char** argv, std::string& help) {
-  Options options;
-  Text text;
-  CLI::App app("Runs graphs of tasks with the patterns of Task Bench (Slaughter et al., SC20) and\n"
-               "prints how efficient each granularity of tasks is.", "task_bench");
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  add_graph(app, options, text);
-  add_work(app, options, text);
-  add_rest(app, options, text);
-  if (!apps::parse(app, argc, argv, help)) return options;
-  check(options, text);
+  options.work.scratch_bytes = static_cast<std::size_t>(scratch_kib) * 1024;
+  if (!fault.empty()) options.fault = {fault[0], fault[1]};
   return options;
 }
 

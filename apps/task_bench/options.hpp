@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "../input_error.hpp"
+#include "../harness/input_error.hpp"
 #include "point.hpp"
 
 namespace task_bench {
@@ -25,7 +25,7 @@ struct Options {
   bool json = false;
 };
 
-// Sets `help`, and nothing else, if --help is asked for. Throws InputError.
-[[nodiscard]] Options parse_options(int argc, char** argv, std::string& help);
+// Throws InputError and HelpAsked.
+[[nodiscard]] Options parse_options(int argc, char** argv);
 
 }  // namespace task_bench

@@ -6,20 +6,32 @@
 #include <omp.h>
 #endif
 
-#include <vector>
-
+#include "../harness/program.hpp"
 #include "program.hpp"
 
-int main(int argc, char** argv) {
+namespace task_bench {
+namespace {
+
+void start(int& argc, char**& argv) {
   int got = MPI_THREAD_SINGLE;
-  std::vector<task_bench::Variant> variants{{"mpi", task_bench::run_mpi, [] { return 1; }}};
 #ifdef TASK_BENCH_OPENMP
-  variants.push_back({"openmp", task_bench::run_openmp, [] { return omp_get_max_threads(); }});
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &got);
 #else
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &got);
 #endif
-  const int code = task_bench::run_program(argc, argv, variants);
-  MPI_Finalize();
-  return code;
+}
+
+int run_all(int argc, char** argv) {
+  std::vector<Variant> variants{{"mpi", run_mpi, [] { return 1; }}};
+#ifdef TASK_BENCH_OPENMP
+  variants.push_back({"openmp", run_openmp, [] { return omp_get_max_threads(); }});
+#endif
+  return run(argc, argv, variants);
+}
+
+}  // namespace
+}  // namespace task_bench
+
+int main(int argc, char** argv) {
+  return apps::run_program("task_bench", argc, argv, &task_bench::start, &task_bench::run_all);
 }

@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
 #include <stdexcept>
 #include <string>
 
+#include "../harness/program.hpp"
 #include "options.hpp"
 
 namespace task_bench {
@@ -26,8 +25,6 @@ struct Result {
 class Program {
  public:
   Program(const Options& options, const Variant& variant) : options_(options), variant_(variant) {
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
     if (options.shape.width < ranks_) {
       throw InputError(fmt::format("--width {}: {} ranks need a column each", options.shape.width,
                                    ranks_));
@@ -116,19 +113,16 @@ class Program {
 
   const Options& options_;
   const Variant& variant_;
-  int rank_ = 0;
-  int ranks_ = 0;
+  const int rank_ = apps::rank_of_all();
+  const int ranks_ = apps::ranks_of_all();
   int workers_ = 0;
   double round_s_ = 0;
 };
 
-void run_checked(int argc, char** argv, const std::vector<Variant>& variants, const bool prints) {
-  std::string help;
-  const Options options = parse_options(argc, argv, help);
-  if (!help.empty()) {
-    if (prints) fmt::print("{}", help);
-    return;
-  }
+}  // namespace
+
+int run(int argc, char** argv, const std::vector<Variant>& variants) {
+  const Options options = parse_options(argc, argv);
   const auto found = std::ranges::find(variants, std::string_view(options.variant),
                                        [](const Variant& v) { return std::string_view(v.name); });
   if (found == variants.end()) {
@@ -137,24 +131,7 @@ void run_checked(int argc, char** argv, const std::vector<Variant>& variants, co
     throw InputError(fmt::format("--variant {}: this program has{}", options.variant, names));
   }
   Program(options, *found).run();
-}
-
-}  // namespace
-
-int run_program(int argc, char** argv, const std::vector<Variant>& variants) {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  try {
-    run_checked(argc, argv, variants, rank == 0);
-    return 0;
-  } catch (const InputError& error) {  // the same on every rank
-    if (rank == 0) fmt::print(stderr, "task_bench: {}\n", error.what());
-    return 1;
-  } catch (const std::exception& error) {  // perhaps on this rank alone: others may wait for it
-    fmt::print(stderr, "task_bench: rank {}: {}\n", rank, error.what());
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    return 1;
-  }
+  return 0;
 }
 
 }  // namespace task_bench

@@ -16,8 +16,8 @@ struct Variant {
   int (*workers)();  // of this rank
 };
 
-// Reads the command line, runs the graphs, and prints the figures. Returns the exit code, equal on
-// all ranks: 0 success, 1 wrong input. A task that gets a wrong input ends all ranks with code 2.
-[[nodiscard]] int run_program(int argc, char** argv, const std::vector<Variant>& variants);
+// Reads the command line, runs the graphs, and prints the figures. Returns 0. A task that gets a
+// wrong input ends all ranks with code 2. Throws as apps::run_program() wants it.
+[[nodiscard]] int run(int argc, char** argv, const std::vector<Variant>& variants);
 
 }  // namespace task_bench

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "activity.hpp"
 
-#include <algorithm>
-
 namespace tiled {
 
 Activity activity_since(const Team& team, const imbrex::detail::Totals& start) {
@@ -13,11 +11,6 @@ Activity activity_since(const Team& team, const imbrex::detail::Totals& start) {
   double sum[6];
   MPI_Allreduce(mine, sum, 6, MPI_DOUBLE, MPI_SUM, team.all());
   return {sum[0], sum[1], sum[2], sum[3], sum[4], sum[5]};
-}
-
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 }  // namespace tiled

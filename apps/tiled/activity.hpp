@@ -4,8 +4,6 @@
 
 #include <imbrex/detail/observation.hpp>
 
-#include <vector>
-
 #include "team.hpp"
 
 namespace tiled {
@@ -18,8 +16,5 @@ struct Activity {
 
 // Collective. `start` is what imbrex::detail::totals() said on this rank before.
 [[nodiscard]] Activity activity_since(const Team& team, const imbrex::detail::Totals& start);
-
-// The upper one of the two in the middle, if there are two. REQUIRES: it is not empty.
-[[nodiscard]] double median_of(std::vector<double> values);
 
 }  // namespace tiled

@@ -23,3 +23,11 @@ refuse() {
     complain "$*: does not say once: $text"
   fi
 }
+
+# succeed TEXT ARGUMENTS...: the run must end well and say TEXT, an extended regular expression.
+succeed() {
+  local text=$1
+  shift
+  timeout 120 "${command[@]}" "$@" >"$scratch/out" 2>&1 || complain "$*: code $?"
+  grep -qE -- "$text" "$scratch/out" || complain "$*: does not say: $text"
+}

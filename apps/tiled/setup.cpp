@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <exception>
-#include <fstream>
 #include <new>
 
 #include "kernels.hpp"
@@ -16,23 +14,13 @@
 namespace tiled {
 
 int run_program(const char* const name, int argc, char** argv, int (*const run)(int, char**)) {
-  use_one_blas_thread();
-  imbrex::detail::want_times();  // they are part of what is reported
-  imbrex::open_messages();
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  int code = 1;
-  try {
-    code = run(argc, argv);
-  } catch (const InputError& error) {  // on every rank
-    if (rank == 0) fmt::print(stderr, "{}: {}\n", name, error.what());
-  } catch (const std::exception& error) {  // perhaps on this rank alone: others may wait for us
-    fmt::print(stderr, "{}: rank {}: {}\n", name, rank, error.what());
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  MPI_Finalize();
-  return code;
+  const auto start = [](int& count, char**& arguments) {
+    use_one_blas_thread();
+    imbrex::detail::want_times();  // they are part of what is reported
+    imbrex::open_messages();
+    MPI_Init(&count, &arguments);
+  };
+  return apps::run_program(name, argc, argv, start, run);
 }
 
 void check_layout(const Team& team, const Layout& layout, const int matrices) {
@@ -85,22 +73,6 @@ std::unique_ptr<TiledMatrix> allocate(const Team& team, const Layout& layout) {
   }
   fail_together(team.all(), wrong);
   return matrix;
-}
-
-bool print_help(const std::string& help) {
-  if (help.empty()) return false;
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank == 0) fmt::print("{}", help);
-  return true;
-}
-
-void check_json(const Team& team, const std::string& path) {
-  std::string wrong;
-  if (team.rank() == 0 && !path.empty() && !std::ofstream(path, std::ios::app)) {
-    wrong = fmt::format("--json {}: cannot be written", path);
-  }
-  fail_together(team.all(), wrong);
 }
 
 }  // namespace tiled

@@ -11,13 +11,8 @@
 
 namespace tiled {
 
-// Does all the work of main: MPI from start to end, with `run` between, whose code it returns. An
-// exception of `run` is printed under `name`: the code is 1 after an InputError, and other
-// exceptions end all ranks.
+// Is apps::run_program() for a program with imbrex: starts MPI so that the program can be measured.
 [[nodiscard]] int run_program(const char* name, int argc, char** argv, int (*run)(int, char**));
-
-// On the first rank prints what --help says; empty: it was not asked for, and this is false.
-[[nodiscard]] bool print_help(const std::string& help);
 
 // Refuses tiles that are too large or too many, and matrices that do not fit into memory.
 void check_layout(const Team& team, const Layout& layout, int matrices);
@@ -26,7 +21,5 @@ void check_layout(const Team& team, const Layout& layout, int matrices);
 // this rank. The error is "<what> ... GiB on one node, which has ... GiB; take <other>, or more
 // nodes".
 void check_memory(MPI_Comm all, double mine, const std::string& what, const std::string& other);
-// Refuses a file that cannot be written; an empty name asks for no file.
-void check_json(const Team& team, const std::string& path);
 
 }  // namespace tiled

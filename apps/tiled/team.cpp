@@ -53,21 +53,4 @@ Team::~Team() {
   MPI_Comm_free(&all_);
 }
 
-void fail_together(MPI_Comm communicator, const std::string& mine) {
-  int rank = 0;
-  int size = 0;
-  MPI_Comm_rank(communicator, &rank);
-  MPI_Comm_size(communicator, &size);
-  const int candidate = mine.empty() ? size : rank;
-  int first = size;
-  MPI_Allreduce(&candidate, &first, 1, MPI_INT, MPI_MIN, communicator);
-  if (first == size) return;
-  std::string text = mine;
-  int length = static_cast<int>(text.size());
-  MPI_Bcast(&length, 1, MPI_INT, first, communicator);
-  text.resize(static_cast<std::size_t>(length));
-  MPI_Bcast(text.data(), length, MPI_CHAR, first, communicator);
-  throw InputError(text);
-}
-
 }  // namespace tiled

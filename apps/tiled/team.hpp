@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ranks that factorise together: their grid, their communicators, and how they fail together.
+// The ranks that factorise together: their grid and their communicators.
 #pragma once
 
 #include <mpi.h>
 
 #include <string>
 
-#include "../input_error.hpp"
+#include "../harness/program.hpp"
 #include "layout.hpp"
 
 namespace tiled {
 
+using apps::fail_together;
 using apps::InputError;
 
 // The most square grid of `ranks` ranks, not higher than wide.
@@ -44,9 +45,5 @@ class Team {
   MPI_Comm my_row_ = MPI_COMM_NULL;
   MPI_Comm my_column_ = MPI_COMM_NULL;
 };
-
-// Collective. Throws InputError on every rank if `mine` is not empty on any: the text of the
-// lowest such rank.
-void fail_together(MPI_Comm communicator, const std::string& mine);
 
 }  // namespace tiled

@@ -20,13 +20,13 @@ void check_slow_rank(const Team& team, const SlowRank& slow) {
                                slow.factor, team.size()));
 }
 
-void print_times(const TimedOptions& options, const KernelTimes& times) {
+void print_times(const TimedOptions& options, const KernelTimes& times, const char* const unit) {
   fmt::print("Kernels   sleep, as long as they would compute, {}:\n         ",
-             options.times ? "as given" : "measured on rank 0 with " + describe_blas());
+             options.kernel_us.empty() ? "measured on rank 0" : "as given");
   for (std::size_t i = 0; i < times.size(); ++i) {
-    fmt::print(" {} {:.0f} us{}", options.names[i], 1e6 * times[i],
-               i + 1 < times.size() ? "," : " on a whole tile\n");
+    fmt::print("{} {} {:.0f} us", i == 0 ? "" : ",", options.names[i], 1e6 * times[i]);
   }
+  fmt::print(" on {}\n", unit);
   if (options.slow.rank >= 0) {
     fmt::print("          on rank {} they take {} times as long\n", options.slow.rank,
                options.slow.factor);

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +30,8 @@ struct SlowRank {
 struct TimedOptions {
   std::vector<std::string> names;    // of the program's kernels
   bool timed = false;
-  std::optional<KernelTimes> times;  // measured if not given
+  std::vector<double> kernel_us;     // empty: measured
+  std::string slow_text;             // of the command line
   SlowRank slow;
 };
 
@@ -69,8 +69,8 @@ template <class Measure>
 [[nodiscard]] KernelTimes times_here(const Team& team, const TimedOptions& options,
                                      KernelTimes times);
 
-// Two lines for people.
-void print_times(const TimedOptions& options, const KernelTimes& times);
+// Says to people how long the kernels sleep on a `unit`.
+void print_times(const TimedOptions& options, const KernelTimes& times, const char* unit);
 
 // Seconds of the fastest of several calls; `prepare` is not part of them.
 template <class Prepare, class Run>
@@ -93,8 +93,9 @@ template <class Measure>
 KernelTimes find_times(const Team& team, const TimedOptions& options, Measure&& measure) {
   if (!options.timed) return {};
   check_slow_rank(team, options.slow);
-  if (options.times) return *options.times;
   KernelTimes times(options.names.size());
+  for (std::size_t i = 0; i < options.kernel_us.size(); ++i) times[i] = 1e-6 * options.kernel_us[i];
+  if (!options.kernel_us.empty()) return times;
   if (team.rank() == 0) times = measure();
   MPI_Bcast(times.data(), static_cast<int>(times.size()), MPI_DOUBLE, 0, team.all());
   return times;

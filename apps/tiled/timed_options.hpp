@@ -5,22 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "../command_line.hpp"
+#include "../harness/command_line.hpp"
 #include "timed.hpp"
 
 namespace tiled {
 
-// The text of the command line before it is checked.
-struct TimedText {
-  std::string kernels = "real";
-  std::vector<double> kernel_us;
-  std::string slow;
-};
-
-// `text` outlives the parsing.
-void add_timed(CLI::App& app, const std::vector<std::string>& names, TimedText& text);
-// Throws InputError.
-[[nodiscard]] TimedOptions read_timed(const std::vector<std::string>& names,
-                                      const TimedText& text);
+// `unit` is what the times of --kernel-us are for. `options` outlives the parsing.
+void add_timed(apps::CommandLine& line, const std::string& kernels, const std::string& unit,
+               TimedOptions& options);
+// After the parsing, for a program with these kernels. Throws InputError.
+void check_timed(const apps::CommandLine& line, const std::vector<std::string>& kernels,
+                 TimedOptions& options);
 
 }  // namespace tiled

@@ -7,20 +7,15 @@
 // without imbrex, with UTS_PLAIN; so they run as they would without it.
 #include <fmt/format.h>
 #include <mpi.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
-#include <cstring>
-#include <exception>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "../harness/program.hpp"
 #include "options.hpp"
 #include "report.hpp"
 #ifndef UTS_PLAIN
@@ -79,13 +74,15 @@ void choose(const Options& options, Settings& settings) {
   }
 }
 
-int run(Options options, int rank) {
-  int ranks = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+int run(int argc, char** argv) {
+  Options options = parse_options(argc, argv);
+  const int rank = apps::rank_of_all();
   int searchers = searchers_here(options);
   choose(options, options.settings);
   MPI_Allreduce(MPI_IN_PLACE, &searchers, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if (rank == 0 && options.verbosity > 0) print_problem(options, ranks, searchers);
+  if (rank == 0 && options.verbosity > 0) {
+    print_problem(options, apps::ranks_of_all(), searchers);
+  }
   const Tree tree(options.tree);
   bool right = true;
   for (int number = 0; number < options.repeat; ++number) {
@@ -114,72 +111,28 @@ int run(Options options, int rank) {
   return right ? 0 : 2;
 }
 
-int run(int argc, char** argv, int rank) {
-  std::string help;
-  const Options options = parse_options(argc, argv, help);
-  if (!help.empty()) {
-    if (rank == 0) fmt::print("{}", help);
-    return 0;
-  }
-  return run(options, rank);
-}
-
+void start(int& argc, char**& argv) {
+  const std::optional<Options> options = apps::look_at(argc, argv, &parse_options);
 #ifdef UTS_PLAIN
-void init(int& argc, char**& argv) {
   // OpenMP's threads call MPI in turn.
+  const int needed = options && options->variant == Variant::openmp ? MPI_THREAD_SERIALIZED
+                                                                    : MPI_THREAD_SINGLE;
   int got = MPI_THREAD_SINGLE;
-  std::string help;
-  int needed = MPI_THREAD_SINGLE;
-  try {
-    if (parse_options(argc, argv, help).variant == Variant::openmp) needed = MPI_THREAD_SERIALIZED;
-  } catch (const InputError&) {  // said by run()
-  }
   MPI_Init_thread(&argc, &argv, needed, &got);
   if (got < needed) {
     fmt::print(stderr, "uts: --variant openmp: this MPI allows no calls by several threads\n");
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
-}
 #else
-// Returns if the command line asks for nothing of uts_plain.
-void become_plain(int argc, char** argv) {
-  try {
-    std::string help;
-    if (parse_options(argc, argv, help).variant == Variant::imbrex || !help.empty()) return;
-  } catch (const InputError&) {  // said by run()
-    return;
-  }
-  const std::string plain = std::filesystem::read_symlink("/proc/self/exe").parent_path() /
-                            "uts_plain";
-  execv(plain.c_str(), argv);
-  fmt::print(stderr, "uts: cannot run {}, which has this variant: {}\n", plain,
-             std::strerror(errno));
-  std::exit(1);
-}
-
-void init(int& argc, char**& argv) {
-  become_plain(argc, argv);
+  if (options && options->variant != Variant::imbrex) apps::become("uts_plain", argv);
   imbrex::open_messages();
   MPI_Init(&argc, &argv);
-}
 #endif
+}
 
 }  // namespace
 }  // namespace uts
 
 int main(int argc, char** argv) {
-  uts::init(argc, argv);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  int code = 1;
-  try {
-    code = uts::run(argc, argv, rank);
-  } catch (const uts::InputError& error) {  // on every rank
-    if (rank == 0) fmt::print(stderr, "uts: {}\n", error.what());
-  } catch (const std::exception& error) {  // perhaps on this rank alone: others may wait for us
-    fmt::print(stderr, "uts: rank {}: {}\n", rank, error.what());
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  MPI_Finalize();
-  return code;
+  return apps::run_program("uts", argc, argv, &uts::start, &uts::run);
 }

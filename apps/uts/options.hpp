@@ -2,14 +2,20 @@
 // The command line: the reference program's letters, and long names for the rest.
 #pragma once
 
-#include <string>
-
+#include "../harness/command_line.hpp"
 #include "variants.hpp"
 
 namespace uts {
 
 enum class Variant { sequential, mpi, openmp, imbrex };
-[[nodiscard]] const char* name_of(Variant variant) noexcept;
+inline constexpr apps::Choice<Variant> variant_names[] = {{"sequential", Variant::sequential},
+                                                          {"mpi", Variant::mpi},
+                                                          {"openmp", Variant::openmp},
+                                                          {"imbrex", Variant::imbrex}};
+inline constexpr apps::Choice<Victims> victims_names[] = {{"ring", Victims::ring},
+                                                          {"random", Victims::random}};
+inline constexpr apps::Choice<Steal> steal_names[] = {{"chunk", Steal::chunk},
+                                                      {"half", Steal::half}};
 
 struct Options {
   Variant variant = Variant::imbrex;
@@ -21,7 +27,7 @@ struct Options {
   bool json = false;
 };
 
-// `help` is set, and nothing else, if that was asked for. Throws InputError.
-[[nodiscard]] Options parse_options(int argc, char** argv, std::string& help);
+// Throws InputError and HelpAsked.
+[[nodiscard]] Options parse_options(int argc, char** argv);
 
 }  // namespace uts

@@ -3,9 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
+#include "../harness/program.hpp"
 
 namespace uts {
 
@@ -48,30 +49,19 @@ Result gather(MPI_Comm comm, const std::vector<Tally>& mine, const double second
 
 namespace {
 
-const char* describe(Type type) {
-  switch (type) {
-    case Type::binomial: return "binomial";
-    case Type::geometric: return "geometric";
-    case Type::hybrid: return "hybrid";
-    case Type::balanced: return "balanced";
-  }
-  return "";
-}
-
-const char* describe(Shape shape) {
-  switch (shape) {
-    case Shape::linear: return "linear";
-    case Shape::expdec: return "expdec";
-    case Shape::cyclic: return "cyclic";
-    case Shape::fixed: return "fixed";
-  }
-  return "";
-}
+constexpr apps::Choice<Type> type_names[] = {{"binomial", Type::binomial},
+                                             {"geometric", Type::geometric},
+                                             {"hybrid", Type::hybrid},
+                                             {"balanced", Type::balanced}};
+constexpr apps::Choice<Shape> shape_names[] = {{"linear", Shape::linear},
+                                               {"expdec", Shape::expdec},
+                                               {"cyclic", Shape::cyclic},
+                                               {"fixed", Shape::fixed}};
 
 std::string describe(const Parameters& tree) {
-  std::string text = describe(tree.type);
+  std::string text = word_of(type_names, tree.type);
   const bool geometric = tree.type == Type::geometric || tree.type == Type::hybrid;
-  if (geometric) text += fmt::format(", {}", describe(tree.shape));
+  if (geometric) text += fmt::format(", {}", word_of(shape_names, tree.shape));
   text += fmt::format(", b {}", tree.root_children);
   if (tree.type != Type::binomial) text += fmt::format(", d {}", tree.depth);
   if (tree.type == Type::binomial || tree.type == Type::hybrid) {
@@ -85,8 +75,6 @@ std::string name_or_none(const Parameters& tree) {
   const KnownTree* const known = find_known(tree);
   return known != nullptr ? known->name : "";
 }
-
-const char* describe(Hash hash) { return hash == Hash::plain ? "plain" : "instructions"; }
 
 bool steals_two_sided(const Options& options) {
   return options.variant == Variant::mpi || options.variant == Variant::openmp;
@@ -107,7 +95,7 @@ void print_json(const Options& options, const Result& result) {
   const Tally& sum = result.sum;
   const Settings& settings = options.settings;
   nlohmann::json line{{"benchmark", "uts"},
-                      {"variant", name_of(options.variant)},
+                      {"variant", word_of(variant_names, options.variant)},
                       {"tree", name_or_none(options.tree)},
                       {"ranks", result.ranks},
                       {"workers", result.searchers},
@@ -125,10 +113,10 @@ void print_json(const Options& options, const Result& result) {
                       {"chunk", settings.chunk},
                       {"interval", settings.interval},
                       {"node_us", 1e6 * settings.node_s},
-                      {"sha1", describe(settings.hash)}};
+                      {"sha1", settings.hash == Hash::plain ? "plain" : "instructions"}};
   if (steals_two_sided(options)) {
-    line["victims"] = settings.victims == Victims::ring ? "ring" : "random";
-    line["steal"] = settings.steal == Steal::chunk ? "chunk" : "half";
+    line["victims"] = word_of(victims_names, settings.victims);
+    line["steal"] = word_of(steal_names, settings.steal);
   }
   fmt::print("{}\n", line.dump());
 }
@@ -147,8 +135,8 @@ void print_problem(const Options& options, const int ranks, const int searchers)
   if (binomial && mean >= 1 && name.empty()) {
     fmt::print("          q m is {:.6g}, not below 1: the tree may have no end\n", mean);
   }
-  fmt::print("Variant   {}, {} ranks with {} searchers\n", name_of(options.variant), ranks,
-             searchers);
+  fmt::print("Variant   {}, {} ranks with {} searchers\n",
+             word_of(variant_names, options.variant), ranks, searchers);
   if (options.variant != Variant::sequential) {
     const auto number = [](int value) { return value > 0 ? fmt::format("{}", value) : "chosen"; };
     fmt::print("Stealing  chunk {}, interval {}", number(settings.chunk),
@@ -181,10 +169,8 @@ void print_result(const Options& options, const Result& result) {
 }
 
 void print_searchers(MPI_Comm comm, const std::vector<Tally>& mine) {
-  int rank = 0;
-  int ranks = 1;
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &ranks);
+  const int rank = apps::rank_of_all();
+  const int ranks = apps::ranks_of_all();
   for (int turn = 0; turn < ranks; ++turn) {
     for (std::size_t i = 0; turn == rank && i < mine.size(); ++i) {
       const Tally& tally = mine[i];

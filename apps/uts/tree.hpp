@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "../input_error.hpp"
+#include "../harness/input_error.hpp"
 #include "sha1.hpp"
 
 namespace uts {

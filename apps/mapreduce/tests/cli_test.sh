@@ -8,14 +8,6 @@ shift
 command=("$@")
 . "$(dirname "${BASH_SOURCE[0]}")/../../tiled/cli_test.sh"
 
-# succeed TEXT ARGUMENTS...: the run must end well and say TEXT.
-succeed() {
-  local text=$1
-  shift
-  timeout 120 "${command[@]}" "$@" >"$scratch/out" 2>&1 || complain "$*: code $?"
-  grep -qE -- "$text" "$scratch/out" || complain "$*: does not say $text"
-}
-
 # count FILE...: as `number word` lines, by others.
 count() {
   for file in "$@"; do

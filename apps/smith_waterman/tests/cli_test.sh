@@ -8,17 +8,6 @@ shift
 command=("$@" --variant "$variant")
 . "$(dirname "${BASH_SOURCE[0]}")/../../tiled/cli_test.sh"
 
-# succeed TEXT ARGUMENTS...: the run must say TEXT, an extended regular expression.
-succeed() {
-  local text=$1
-  shift
-  if ! timeout 120 "${command[@]}" "$@" >"$scratch/out" 2>&1; then
-    complain "$*: code $?"
-  elif ! grep -qE -- "$text" "$scratch/out"; then
-    complain "$*: does not say: $text"
-  fi
-}
-
 printf '>one of two\nACGTTTACGTNN\n>two\nA\n' >"$scratch/a.fa"
 printf '>other\r\nacgt\r\nacgt\r\n' | gzip >"$scratch/b.fa.gz"
 printf 'no header\n' >"$scratch/text.fa"

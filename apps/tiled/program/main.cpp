@@ -36,29 +36,16 @@ std::unique_ptr<Algorithm> make(const Team& team, const Options& options) {
   return options.algorithm == "lu" ? make_lu(team, options) : make_matmul(team, options);
 }
 
-std::vector<Run> run_all(const Team& team, const Options& options, Algorithm& algorithm) {
-  std::vector<Run> runs;
-  Stopwatch stopwatch(team, options, algorithm);
-  for (int repetition = 0; repetition < options.repeat; ++repetition) {
-    for (const Variant variant : options.variants) {
-      runs.push_back(stopwatch.run(variant));
-      const Run& run = runs.back();
-      if (run.bad_minor != 0) throw InputError(algorithm.describe_minor(run.bad_minor));
-      if (team.rank() == 0) print_run(static_cast<int>(runs.size()), run);
-    }
-  }
-  return runs;
-}
-
-int judge(const Team& team, const Options& options, const std::vector<Run>& runs,
+int judge(const Team& team, const Options& options, const apps::Runs& runs,
           const double residual_limit) {
-  for (const Run& run : runs) {
-    if (!run.residual || run.residual->value <= residual_limit) continue;  // false for NaN too
+  if (!runs.right()) {
     if (team.rank() == 0) fmt::print(stderr, "tiled: a residual is above {}\n", residual_limit);
     return 2;
   }
-  if (!options.check_rate || std::ranges::count(options.variants, Variant::tasks) == 0) return 0;
-  const double share = median_share(runs, Variant::tasks);
+  const auto tasks = std::ranges::find(options.variants, Variant::tasks);
+  if (!options.check_rate || tasks == options.variants.end()) return 0;
+  const double share =
+      runs.median(static_cast<std::size_t>(tasks - options.variants.begin()), "share");
   if (team.rank() == 0) {
     fmt::print("Goal of {:.0f} % of the DGEMM rate with tasks: {:.1f} %, {}.\n", 100 * rate_goal,
                100 * share, share >= rate_goal ? "reached" : "not reached");
@@ -67,35 +54,29 @@ int judge(const Team& team, const Options& options, const std::vector<Run>& runs
 }
 
 int run(int argc, char** argv) {
-  int ranks = 0;
-  int rank = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  std::string help;
-  const Options options = parse_options(argc, argv, help);
-  if (print_help(help)) return 0;
+  const int ranks = apps::ranks_of_all();
+  const Options options = parse_options(argc, argv);
   if (options.count_only) {
-    if (rank == 0) print_count(options);
+    if (apps::rank_of_all() == 0) print_count(options);
     return 0;
   }
   const Team team(options.grid.empty() ? nearly_square(ranks) : parse_grid(options.grid, ranks));
-  check_json(team, options.json);
+  apps::check_writable(team.all(), "--json", options.json);
   const std::unique_ptr<Algorithm> algorithm = make(team, options);
-  const Problem problem{options.algorithm,     options.timed.names, algorithm->description(),
-                        algorithm->layout(),   ranks,               imbrex::worker_count(),
-                        algorithm->times()};
-  if (rank == 0) print_problem(problem, options);
-  const std::vector<Run> runs = run_all(team, options, *algorithm);
-  std::string wrong;
-  if (rank == 0) {
-    print_comparison(problem, runs);
-    try {
-      if (!options.json.empty()) write_json(options.json, problem, runs);
-    } catch (const std::runtime_error& error) {
-      wrong = error.what();
-    }
+  if (team.rank() == 0) print_problem(options, *algorithm);
+  std::vector<std::string> names;
+  for (const Variant variant : options.variants) {
+    names.emplace_back(word_of(variant_names, variant));
   }
-  fail_together(team.all(), wrong);
+  apps::Runs runs(names, options.repeat, team.rank() == 0);
+  Stopwatch stopwatch(team, options, *algorithm);
+  runs.measure([&](const apps::Turn& turn) {
+    return stopwatch.run(options.variants[turn.variant]);
+  });
+  if (team.rank() == 0) {
+    print_comparison(runs, stopwatch, algorithm->layout());
+    write_json(options, *algorithm, runs);
+  }
   return judge(team, options, runs, algorithm->residual_limit());
 }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "measure.hpp"
 
+#include <fmt/format.h>
 #include <imbrex/detail/observation.hpp>
 #include <imbrex/imbrex.hpp>
 
 #include <algorithm>
+#include <cstdint>
+
+#include "../activity.hpp"
 
 namespace tiled {
 
@@ -14,9 +18,7 @@ Stopwatch::Stopwatch(const Team& team, const Options& options, Algorithm& algori
   for (int i = 0; i < imbrex::worker_count(); ++i) meters_.emplace_back(options.rate_size);
 }
 
-Run Stopwatch::run(Variant variant) {
-  Run run{};
-  run.variant = variant;
+apps::Run Stopwatch::run(Variant variant) {
   algorithm_.fill();
   const double rate_before = measure_rate();
 
@@ -24,25 +26,47 @@ Run Stopwatch::run(Variant variant) {
   const imbrex::detail::Totals totals = imbrex::detail::totals();
   const double start = MPI_Wtime();
   TaskUse use;
-  run.bad_minor = algorithm_.run(variant, use);
+  const std::int64_t bad_minor = algorithm_.run(variant, use);
   const double mine = MPI_Wtime() - start;
-  run.activity = activity_since(team_, totals);
+  const Activity activity = activity_since(team_, totals);
 
-  const double most[3] = {mine, static_cast<double>(use.tiles_peak),
-                          static_cast<double>(std::max(use.bytes_sent, use.bytes_received))};
-  double of_all[3];
-  MPI_Allreduce(most, of_all, 3, MPI_DOUBLE, MPI_MAX, team_.all());
-  run.seconds = of_all[0];
-  run.received_peak = of_all[1];
-  run.port_bytes = of_all[2];
-  run.broadcasts = sum_over_ranks(team_, use.broadcasts);
-  run.gflops = 1e-9 * algorithm_.operations() / run.seconds;
-  run.rate = 0.5 * (rate_before + measure_rate());
-  if (run.bad_minor == 0 && !sleeps()) {
-    run.residual = algorithm_.residual();
-    run.figures = algorithm_.use_result();
-  }
+  double most[3] = {mine, static_cast<double>(use.tiles_peak),
+                    static_cast<double>(std::max(use.bytes_sent, use.bytes_received))};
+  MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_DOUBLE, MPI_MAX, team_.all());
+  broadcasts_ = sum_over_ranks(team_, use.broadcasts);
+  const double rate = 0.5 * (rate_before + measure_rate());
+  if (bad_minor != 0) throw InputError(algorithm_.describe_minor(bad_minor));
+  const double gflops = 1e-9 * algorithm_.operations() / most[0];
+  apps::Run run{.seconds = most[0],
+                .text = fmt::format(" {:8.1f} Gflop/s", gflops),
+                .figures = {{"gflops", gflops},
+                            {"in_task_s", activity.in_task_s},
+                            {"idle_s", activity.idle_s},
+                            {"overhead_s", activity.overhead_s},
+                            {"tasks", activity.tasks},
+                            {"suspensions", activity.suspensions},
+                            {"steals", activity.steals},
+                            {"received_tiles_peak", most[1]},
+                            {"port_bytes", most[2]}}};
+  if (variant == Variant::inserted) add_to(run.figures, broadcasts_);
+  if (!sleeps()) add_result(variant, rate, run);
   return run;
+}
+
+void Stopwatch::add_result(Variant variant, double rate, apps::Run& run) {
+  const double share = rate > 0 ? run.figures["gflops"].get<double>() / rate : 0;
+  const Residual residual = algorithm_.residual();
+  run.right = residual.value <= algorithm_.residual_limit();  // not NaN either
+  run.text += fmt::format(" {:6.1f} % of DGEMM   residual {:.4f}", 100 * share, residual.value);
+  run.figures.update({{"dgemm_gflops", rate},
+                      {"share", share},
+                      {"residual", residual.value},
+                      {"residual_method", residual.method}});
+  uses_[variant].clear();
+  for (const auto& [name, value] : algorithm_.use_result()) {
+    run.figures[name] = value;
+    uses_[variant] += fmt::format(" {} {:.8g}", name, value);
+  }
 }
 
 double Stopwatch::measure_rate() {

@@ -1,50 +1,44 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One timed run between two measurements of the DGEMM rate.
+// Timed runs, each between two measurements of the DGEMM rate.
 #pragma once
 
-#include <cstdint>
-#include <optional>
+#include <map>
+#include <string>
 #include <vector>
 
-#include "../activity.hpp"
+#include "../../harness/runs.hpp"
 #include "algorithm.hpp"
 
 namespace tiled {
-
-struct Run {
-  Variant variant;
-  std::int64_t bad_minor;  // if not 0, the rest says nothing
-  double seconds;          // from a barrier to the last rank's end
-  double gflops;           // Gflop/s
-  // Kernels that sleep make no result and have no rate.
-  double rate;  // Gflop/s of DGEMM on all workers of all ranks: before and after, mean; or 0
-  Activity activity;
-  // The next three are known for tasks only; 0 for fork-join.
-  double received_peak;    // received tiles in memory at once, the rank with most
-  double port_bytes;       // sent or received, whichever is more, by the rank with most
-  Broadcasts broadcasts;   // of inserted tasks, over all ranks
-  std::optional<Residual> residual;
-  Figures figures;  // of what the result was used for
-
-  [[nodiscard]] double share() const noexcept { return rate > 0 ? gflops / rate : 0; }
-};
 
 // Collective calls of main.
 class Stopwatch {
  public:
   Stopwatch(const Team& team, const Options& options, Algorithm& algorithm);
 
-  [[nodiscard]] Run run(Variant variant);
+  // The figures of a run: Gflop/s and what the workers did; received_tiles_peak and port_bytes of
+  // the rank with most, 0 for fork-join. Kernels that compute add `dgemm_gflops`, the rate of DGEMM
+  // on all workers of all ranks, as the mean of before and after, and the residual.
+  // Throws InputError if the matrix cannot be factored.
+  [[nodiscard]] apps::Run run(Variant variant);
+
+  // The broadcasts of the last run, over all ranks.
+  [[nodiscard]] const Broadcasts& broadcasts() const noexcept { return broadcasts_; }
+  // What the result of each variant's last run was used for, in words.
+  [[nodiscard]] const std::map<Variant, std::string>& uses() const noexcept { return uses_; }
 
  private:
   [[nodiscard]] bool sleeps() const noexcept { return !algorithm_.times().empty(); }
   // The sum of what all workers of all ranks reach when all multiply at once; 0 if kernels sleep.
   [[nodiscard]] double measure_rate();
+  void add_result(Variant variant, double rate, apps::Run& run);
 
   const Team& team_;
   const Options& options_;
   Algorithm& algorithm_;
   std::vector<GemmMeter> meters_;  // one for each worker; none if kernels sleep
+  Broadcasts broadcasts_;
+  std::map<Variant, std::string> uses_;
 };
 
 }  // namespace tiled

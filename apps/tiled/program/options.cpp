@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "options.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
-#include <span>
 
 #include "../cholesky/timed.hpp"
 #include "../lu/factor.hpp"
@@ -16,6 +13,8 @@
 
 namespace tiled {
 namespace {
+
+using apps::CommandLine;
 
 constexpr int ranks_counted_max = 16384;
 
@@ -62,134 +61,101 @@ const std::vector<TakenBy>& not_for_all() {
   return all;
 }
 
-void check_taken(const CLI::App& app, const Options& options) {
+void check_taken(const CommandLine& line, const Options& options) {
   for (const auto& [option, algorithms] : not_for_all()) {
-    if (app.get_option(option)->count() == 0) continue;
+    if (!line.given(option)) continue;
     if (std::ranges::find(algorithms, options.algorithm) != algorithms.end()) continue;
     throw InputError(fmt::format("{}: {} does not take it, but {} does", option, options.algorithm,
                                  fmt::join(algorithms, " or ")));
   }
 }
 
-void add_input(CLI::App& app, Options& options) {
-  auto* const input = app.add_option_group("Matrix", "exactly one");
-  input->add_option("--random", options.random, "A random matrix of this order")
-      ->check(CLI::PositiveNumber);
-  input->add_option("--locations", options.locations,
-                    "cholesky: covariances of the places in this file (columns lat, lon and a "
-                    "value)");
-  input->add_flag("--check-rate", options.check_rate,
-                  "cholesky: order 8192, all variants 7 times in turn; fails (3) if the median "
-                  "share of the DGEMM rate is below 80 % with tasks");
-  input->add_flag("--count-only", options.count_only,
-                  "cholesky: no matrix; prints how many tasks of each kind a factorisation with "
-                  "--n, --tile and --ranks would create, over whole tiles only");
-  input->require_option(1);
-  app.add_option("--seed", options.seed, "Of the random matrix")->capture_default_str();
-  app.add_option("--bad-minor", options.bad_minor,
-                 "cholesky: makes the random matrix's leading minor of this order negative, for "
-                 "tests")
-      ->check(CLI::PositiveNumber);
-}
-
-void add_count(CLI::App& app, Options& options) {
-  app.add_option("--n", options.n, "With --count-only: the order of the matrix")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  app.add_option("--ranks", options.ranks, "With --count-only: as if started on so many")
-      ->check(CLI::Range(1, ranks_counted_max));
+void add_input(CommandLine& line, Options& options) {
+  CommandLine input = line.exactly_one("Matrix");
+  input.number("--random", options.random, {1}, "A random matrix of this order");
+  input.text("--locations", options.locations,
+             "cholesky: covariances of the places in this file (columns lat, lon and a value)");
+  input.flag("--check-rate", options.check_rate,
+             "cholesky: order 8192, all variants 7 times in turn; fails (3) if the median share of "
+             "the DGEMM rate is below 80 % with tasks");
+  input.flag("--count-only", options.count_only,
+             "cholesky: no matrix; prints how many tasks of each kind a factorisation with --n, "
+             "--tile and --ranks would create, over whole tiles only");
+  line.number("--seed", options.seed, {}, "Of the random matrix");
+  line.number("--bad-minor", options.bad_minor, {1},
+              "cholesky: makes the random matrix's leading minor of this order negative, for "
+              "tests");
+  line.number("--n", options.n, {1, std::int64_t{1} << 40},
+              "With --count-only: the order of the matrix");
+  line.number("--ranks", options.ranks, {1, ranks_counted_max},
+              "With --count-only: as if started on so many");
 }
 
 // Requires the options of --count-only, and refuses options that it would not use.
-void check_count(const CLI::App& app, const Options& options) {
-  const std::vector<std::string> needed{"--n", "--ranks"};
-  const std::vector<std::string> heeded{"algorithm", "--count-only", "--n",
-                                        "--ranks",   "--tile",       "--grid"};
-  for (const CLI::Option* const option : app.get_options()) {
-    const std::string name = option->get_name();
-    const auto is_in = [&name](const std::vector<std::string>& names) {
-      return std::find(names.begin(), names.end(), name) != names.end();
-    };
-    if (options.count_only && is_in(needed) && option->count() == 0) {
-      throw InputError("--count-only: needs " + name + " too");
-    }
-    if (options.count_only && !is_in(heeded) && option->count() != 0) {
-      throw InputError("--count-only: " + name + " means nothing to it; it takes --n, --ranks, "
-                       "--tile and --grid");
-    }
-    if (!options.count_only && is_in(needed) && option->count() != 0) {
-      throw InputError(name + ": needs --count-only");
-    }
+void check_count(const CommandLine& line, const Options& options) {
+  line.needs({"--n", "--ranks"}, options.count_only, "--count-only");
+  if (!options.count_only) return;
+  for (const char* const option : {"--n", "--ranks"}) {
+    if (!line.given(option)) throw InputError(fmt::format("--count-only: needs {} too", option));
+  }
+  const std::vector<std::string> heeded{"algorithm", "--n", "--ranks", "--tile", "--grid"};
+  for (const std::string& name : line.all_given()) {
+    if (std::ranges::find(heeded, name) != heeded.end()) continue;
+    throw InputError("--count-only: " + name + " means nothing to it; it takes --n, --ranks, "
+                     "--tile and --grid");
   }
 }
 
-void add_model(CLI::App& app, Options& options) {
+void add_model(CommandLine& line, Options& options) {
   using cholesky::Distance;
-  const std::map<std::string, Distance> distances{{"chordal", Distance::chordal},
-                                                  {"great-circle", Distance::great_circle}};
   cholesky::CovarianceModel& model = options.model;
-  app.add_option("--column", options.column, "Locations: name of the column with the values")
-      ->capture_default_str();
-  app.add_option("--holdout", options.holdout,
-                 "Locations: hold out and predict every so-many-th place; 0: none")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--smoothness", model.smoothness, "Of the Matern covariance: 0.5, 1.5 or 2.5")
-      ->capture_default_str();
-  app.add_option("--range", model.range_km, "Range of the covariance, km")->capture_default_str();
-  app.add_option("--sill", model.sill, "Variance of the smooth part")->capture_default_str();
-  app.add_option("--nugget", model.nugget, "Variance of the rest")->capture_default_str();
-  app.add_option("--distance", model.distance, "chordal or great-circle")
-      ->transform(CLI::CheckedTransformer(distances));
+  line.text("--column", options.column, "Locations: name of the column with the values");
+  line.number("--holdout", options.holdout, {0},
+              "Locations: hold out and predict every so-many-th place; 0: none");
+  line.number("--smoothness", model.smoothness, {}, "Of the Matern covariance: 0.5, 1.5 or 2.5");
+  line.number("--range", model.range_km, {}, "Range of the covariance, km");
+  line.number("--sill", model.sill, {}, "Variance of the smooth part");
+  line.number("--nugget", model.nugget, {}, "Variance of the rest");
+  line.choice("--distance", model.distance,
+              {{"chordal", Distance::chordal}, {"great-circle", Distance::great_circle}},
+              "chordal or great-circle");
 }
 
-// The text of the command line before it is checked.
-struct Words {
-  std::vector<std::string> variants{"all"};
-  std::string priorities;
-  TimedText timed;
-};
-
-void add_tasks(CLI::App& app, Options& options, Words& words) {
-  apps::add_list(app, "--variant", words.variants,
-                 "forkjoin (cholesky), tasks, inserted, or all; separated by commas")
-      ->check(CLI::IsMember({"forkjoin", "tasks", "inserted", "all"}))
-      ->capture_default_str();
-  app.add_option("--lookahead", options.tasks.lookahead,
-                 "Tasks: steps whose received tiles may be in memory at once")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--priorities", words.priorities,
-                 "cholesky, lu: none; sends to mark the sends alone, for the policies ma1, ma2, "
-                 "ma3 and sa; cholesky: panel, which it does if not told, to put the panel and its "
-                 "messages before the update")
-      ->check(CLI::IsMember({"none", "panel", "sends"}));
-  app.add_flag("--trim", options.tasks.trim,
-               "Inserted: each rank leaves out of the loop what does not concern it");
-  app.add_option("--slices", options.tasks.slices,
-                 "matmul, inserted: parts that are summed to C, each by a group of ranks")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+void add_run(CommandLine& line, Options& options) {
+  line.number("--tile", options.tile, {1},
+              "Rows of a tile; 384, from 8,000 rows on 512, or all if the matrix has fewer");
+  line.text("--grid", options.grid, "ROWSxCOLUMNS of ranks; nearly square if not given");
+  line.repetitions("--repeat", options.repeat);
+  line.number("--check", options.checked_tiles, {0},
+              "matmul: tiles of each rank that are compared with dgemm's");
+  line.number("--rate-size", options.rate_size, {16, 16384},
+              "Order of the DGEMMs that measure the rate");
+  line.number("--rate-seconds", options.rate_s, {0.01, 60}, "How long each such measurement takes");
+  line.json(options.json);
 }
 
-void add_run(CLI::App& app, Options& options) {
-  app.add_option("--tile", options.tile,
-                 "Rows of a tile; 384, from 8,000 rows on 512, or all if the matrix has fewer")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--grid", options.grid, "ROWSxCOLUMNS of ranks; nearly square if not given");
-  app.add_option("--repeat", options.repeat, "Runs of each variant")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--check", options.checked_tiles,
-                 "matmul: tiles of each rank that are compared with dgemm's")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--rate-size", options.rate_size, "Order of the DGEMMs that measure the rate")
-      ->check(CLI::Range(16, 16384))
-      ->capture_default_str();
-  app.add_option("--rate-seconds", options.rate_s, "How long each such measurement takes")
-      ->check(CLI::Range(0.01, 60.0))
-      ->capture_default_str();
-  app.add_option("--json", options.json, "Write the figures there too");
+void add_tasks(CommandLine& line, Options& options, std::vector<std::string>& variants,
+               std::optional<Priorities>& priorities) {
+  line.words("--variant", variants, {"forkjoin", "tasks", "inserted", "all"},
+             "forkjoin (cholesky), tasks, inserted, or all; separated by commas");
+  line.number("--lookahead", options.tasks.lookahead, {1},
+              "Tasks: steps whose received tiles may be in memory at once");
+  line.choice("--priorities", priorities,
+              {{"none", Priorities::none},
+               {"panel", Priorities::panel},
+               {"sends", Priorities::sends}},
+              "cholesky, lu: none; sends to mark the sends alone, for the policies ma1, ma2, ma3 "
+              "and sa; cholesky: panel, which it does if not told, to put the panel and its "
+              "messages before the update");
+  line.flag("--trim", options.tasks.trim,
+            "Inserted: each rank leaves out of the loop what does not concern it");
+  line.number("--slices", options.tasks.slices, {1},
+              "matmul, inserted: parts that are summed to C, each by a group of ranks");
+  std::vector<std::string> kernels;
+  for (const char* const name : {"cholesky", "lu", "matmul"}) {
+    kernels.push_back(fmt::format("{} ({})", fmt::join(traits_of(name).kernels, ","), name));
+  }
+  add_timed(line, fmt::format("{}", fmt::join(kernels, ", ")), " on a whole tile", options.timed);
 }
 
 std::vector<Variant> read_variants(const std::vector<std::string>& words,
@@ -209,15 +175,6 @@ std::vector<Variant> read_variants(const std::vector<std::string>& words,
   return variants;
 }
 
-Priorities read_priorities(const std::string& word, const Traits& algorithm) {
-  if (word.empty()) return algorithm.priorities;
-  if (word == "panel" && algorithm.priorities != Priorities::panel) {
-    throw InputError(fmt::format("--priorities panel: {} has none and sends", algorithm.name));
-  }
-  return word == "none" ? Priorities::none
-         : word == "panel" ? Priorities::panel : Priorities::sends;
-}
-
 // Refuses options that do not go together.
 void check_together(const Options& options) {
   const bool inserted = options.variants.back() == Variant::inserted;
@@ -226,6 +183,9 @@ void check_together(const Options& options) {
   }
   if (options.tasks.trim && !inserted) throw InputError("--trim: needs --variant inserted");
   if (options.tasks.slices > 1 && !inserted) throw InputError("--slices: needs --variant inserted");
+  if (options.tasks.priorities == Priorities::panel && options.algorithm != "cholesky") {
+    throw InputError(fmt::format("--priorities panel: {} has none and sends", options.algorithm));
+  }
   if (options.tasks.slices > 1 && options.tasks.trim) {
     throw InputError("--trim: not with --slices, where others than its owner add to a tile");
   }
@@ -237,44 +197,29 @@ void check_together(const Options& options) {
 
 }  // namespace
 
-const char* name_of(Variant variant) noexcept {
-  switch (variant) {
-    case Variant::fork_join: return "forkjoin";
-    case Variant::tasks: return "tasks";
-    default: return "inserted";
-  }
-}
-
 int Options::tile_of(const std::int64_t rows) const {
   if (tile != 0) return tile;
   return static_cast<int>(std::min<std::int64_t>(rows < 8000 ? 384 : 512, rows));
 }
 
-Options parse_options(int argc, char** argv, std::string& help) {
+Options parse_options(int argc, char** argv) {
   Options options;
-  Words words;
-  CLI::App app(description, "tiled");
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  app.add_option("algorithm", options.algorithm, "cholesky, lu or matmul")
-      ->check(CLI::IsMember({"cholesky", "lu", "matmul"}))
-      ->required();
-  add_input(app, options);
-  add_count(app, options);
-  add_model(app, options);
-  add_run(app, options);
-  add_tasks(app, options, words);
-  std::vector<std::string> kernels;
-  for (const char* const name : {"cholesky", "lu", "matmul"}) {
-    kernels.push_back(fmt::format("{} ({})", fmt::join(traits_of(name).kernels, ","), name));
-  }
-  add_timed(app, {fmt::format("{}", fmt::join(kernels, ", "))}, words.timed);
-  if (!apps::parse(app, argc, argv, help)) return options;
+  std::vector<std::string> variants{"all"};
+  std::optional<Priorities> priorities;
+  CommandLine line("tiled", description);
+  line.word("algorithm", options.algorithm, {"cholesky", "lu", "matmul"}, "cholesky, lu or matmul");
+  line.require("algorithm");
+  add_input(line, options);
+  add_model(line, options);
+  add_run(line, options);
+  add_tasks(line, options, variants, priorities);
+  line.parse(argc, argv);
   const Traits& algorithm = traits_of(options.algorithm);
-  check_taken(app, options);
-  check_count(app, options);
-  options.timed = read_timed(algorithm.kernels, words.timed);
-  options.variants = read_variants(words.variants, algorithm);
-  options.tasks.priorities = read_priorities(words.priorities, algorithm);
+  check_taken(line, options);
+  check_count(line, options);
+  check_timed(line, algorithm.kernels, options.timed);
+  options.variants = read_variants(variants, algorithm);
+  options.tasks.priorities = priorities.value_or(algorithm.priorities);
   check_together(options);
   if (options.check_rate) {
     options.random = 8192;

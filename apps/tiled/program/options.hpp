@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "../../harness/command_line.hpp"
 #include "../cholesky/geo/covariance.hpp"
 #include "../exchange.hpp"
 #include "../timed.hpp"
@@ -14,7 +14,9 @@
 namespace tiled {
 
 enum class Variant : std::uint8_t { fork_join, tasks, inserted };
-[[nodiscard]] const char* name_of(Variant variant) noexcept;
+inline constexpr apps::Choice<Variant> variant_names[] = {{"forkjoin", Variant::fork_join},
+                                                          {"tasks", Variant::tasks},
+                                                          {"inserted", Variant::inserted}};
 
 struct Options {
   std::string algorithm;  // cholesky, lu or matmul
@@ -57,8 +59,7 @@ struct Options {
   [[nodiscard]] int tile_of(std::int64_t rows) const;
 };
 
-// Every rank reads the same arguments and comes to the same end. Throws InputError; if the user
-// asks for help, returns with it in `help`.
-[[nodiscard]] Options parse_options(int argc, char** argv, std::string& help);
+// Every rank reads the same arguments and comes to the same end. Throws InputError and HelpAsked.
+[[nodiscard]] Options parse_options(int argc, char** argv);
 
 }  // namespace tiled

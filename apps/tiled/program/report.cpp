@@ -2,150 +2,88 @@
 #include "report.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <imbrex/imbrex.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <functional>
-#include <stdexcept>
+#include <cstdio>
+#include <optional>
 
 #include "../kernels.hpp"
 
 namespace tiled {
 namespace {
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-}
-
-// The median of `figure` over the runs of one variant.
-template <class Figure>
-double median_of(const std::vector<Run>& runs, Variant variant, Figure&& figure) {
-  std::vector<double> values;
-  for (const Run& run : runs) {
-    if (run.variant == variant) values.push_back(std::invoke(figure, run));
-  }
-  return median(std::move(values));
-}
-
-std::vector<Variant> variants_of(const std::vector<Run>& runs) {
-  std::vector<Variant> variants;
-  for (const Variant variant : {Variant::fork_join, Variant::tasks, Variant::inserted}) {
-    const auto is_it = [&](const Run& run) { return run.variant == variant; };
-    if (std::any_of(runs.begin(), runs.end(), is_it)) variants.push_back(variant);
-  }
-  return variants;
-}
-
-double busy(const Run& run) {
-  return run.activity.in_task_s + run.activity.idle_s + run.activity.overhead_s;
-}
-double percent(double part, const Run& run) {
-  return busy(run) > 0 ? 100 * part / busy(run) : 0;
-}
-
+// A line of the table of medians: a figure of a run, or its share of the workers' time.
 struct Line {
   const char* label;
   int digits;
-  std::function<double(const Run&)> figure;
+  const char* figure;
+  double factor = 1;
+  bool is_share = false;
+
+  [[nodiscard]] double of(const nlohmann::json& run) const {
+    const auto number = [&run](const char* const name) { return run[name].get<double>(); };
+    const double busy = number("in_task_s") + number("idle_s") + number("overhead_s");
+    if (is_share && busy <= 0) return 0;
+    return factor * number(figure) / (is_share ? busy : 1);
+  }
 };
 
-const std::vector<Line>& lines() {
-  static const std::vector<Line> all{
-      {"time, s", 3, [](const Run& run) { return run.seconds; }},
-      {"Gflop/s", 1, [](const Run& run) { return run.gflops; }},
-      {"DGEMM, Gflop/s", 1, [](const Run& run) { return run.rate; }},
-      {"share of DGEMM, %", 1, [](const Run& run) { return 100 * run.share(); }},
-      {"in tasks, %", 1, [](const Run& run) { return percent(run.activity.in_task_s, run); }},
-      {"idle, %", 1, [](const Run& run) { return percent(run.activity.idle_s, run); }},
-      {"overhead, %", 1, [](const Run& run) { return percent(run.activity.overhead_s, run); }},
-      {"tasks run", 0, [](const Run& run) { return run.activity.tasks; }},
-      {"suspensions", 0, [](const Run& run) { return run.activity.suspensions; }},
-      {"residual", 4,
-       [](const Run& run) { return run.residual ? run.residual->value : 0; }},
-  };
-  return all;
-}
+constexpr Line lines[] = {{"time, s", 3, "seconds"},
+                          {"Gflop/s", 1, "gflops"},
+                          {"DGEMM, Gflop/s", 1, "dgemm_gflops"},
+                          {"share of DGEMM, %", 1, "share", 100},
+                          {"in tasks, %", 1, "in_task_s", 100, true},
+                          {"idle, %", 1, "idle_s", 100, true},
+                          {"overhead, %", 1, "overhead_s", 100, true},
+                          {"tasks run", 0, "tasks"},
+                          {"suspensions", 0, "suspensions"},
+                          {"residual", 4, "residual"}};
 
 // Prints the ratio of the two variants, if both were run.
-void print_ratio(const std::vector<Run>& runs, Variant one, Variant other) {
-  const double divisor = median_of(runs, other, &Run::seconds);
-  const double seconds = median_of(runs, one, &Run::seconds);
-  if (seconds == 0 || divisor == 0) return;
-  fmt::print("{} takes {:.2f} times as long as {}.\n", name_of(one), seconds / divisor,
-             name_of(other));
+void print_ratio(const apps::Runs& runs, Variant one, Variant other) {
+  const auto median = [&runs](Variant variant) -> std::optional<double> {
+    const auto& names = runs.variants();
+    const auto found = std::ranges::find(names, word_of(variant_names, variant));
+    if (found == names.end()) return std::nullopt;
+    return runs.median(static_cast<std::size_t>(found - names.begin()));
+  };
+  const std::optional<double> seconds = median(one);
+  const std::optional<double> divisor = median(other);
+  if (!seconds || !divisor) return;
+  fmt::print("{} takes {:.2f} times as long as {}.\n", word_of(variant_names, one),
+             *seconds / *divisor, word_of(variant_names, other));
 }
 
-void print_memory(const Problem& problem, const std::vector<Run>& runs) {
-  const double tile_mib = 8.0 * problem.layout.tile * problem.layout.tile / (1 << 20);
-  for (const Variant variant : variants_of(runs)) {
-    if (variant == Variant::fork_join) continue;
-    const double peak = median_of(runs, variant, &Run::received_peak);
+void print_memory(const apps::Runs& runs, const Stopwatch& stopwatch, const Layout& layout) {
+  const double tile_mib = 8.0 * layout.tile * layout.tile / (1 << 20);
+  for (std::size_t i = 0; i < runs.variants().size(); ++i) {
+    if (runs.variants()[i] == word_of(variant_names, Variant::fork_join)) continue;
+    const double peak = runs.median(i, "received_tiles_peak");
     fmt::print("{}: at most {:.0f} received tiles in memory at once ({:.1f} MiB a rank).\n",
-               name_of(variant), peak, peak * tile_mib);
+               runs.variants()[i], peak, peak * tile_mib);
   }
-  const Run& last = runs.back();
-  if (const std::string text = describe(last.broadcasts); !text.empty()) {
+  if (const std::string text = describe(stopwatch.broadcasts()); !text.empty()) {
     fmt::print("inserted, last run: {}.\n", text);
   }
 }
 
-// Each variant's last run.
-void print_figures(const std::vector<Run>& runs) {
-  for (const Variant variant : variants_of(runs)) {
-    const auto last = std::find_if(runs.rbegin(), runs.rend(),
-                                   [&](const Run& run) { return run.variant == variant; });
-    if (last->figures.empty()) continue;
-    fmt::print("{:<10}", name_of(variant));
-    for (const auto& [name, value] : last->figures) fmt::print(" {} {:.8g}", name, value);
-    fmt::print("\n");
-  }
-}
-
-nlohmann::json to_json(const Run& run) {
-  nlohmann::json record{{"variant", name_of(run.variant)},
-                        {"seconds", run.seconds},
-                        {"gflops", run.gflops},
-                        {"in_task_s", run.activity.in_task_s},
-                        {"idle_s", run.activity.idle_s},
-                        {"overhead_s", run.activity.overhead_s},
-                        {"tasks", run.activity.tasks},
-                        {"suspensions", run.activity.suspensions},
-                        {"steals", run.activity.steals},
-                        {"received_tiles_peak", run.received_peak},
-                        {"port_bytes", run.port_bytes}};
-  if (run.variant == Variant::inserted) add_to(record, run.broadcasts);
-  if (run.residual) {
-    record["dgemm_gflops"] = run.rate;
-    record["share"] = run.share();
-    record["residual"] = run.residual->value;
-    record["residual_method"] = run.residual->method;
-  }
-  for (const auto& [name, value] : run.figures) record[name] = value;
-  return record;
-}
-
 }  // namespace
 
-void print_problem(const Problem& problem, const Options& options) {
-  const Layout& layout = problem.layout;
+void print_problem(const Options& options, const Algorithm& algorithm) {
+  const Layout& layout = algorithm.layout();
   const int tiles = layout.tiles();
-  fmt::print("Matrix    {}\n", problem.matrix);
+  fmt::print("Matrix    {}\n", algorithm.description());
   fmt::print("Tiles     {} x {} of {} rows, the last of {}\n", tiles, tiles, layout.tile,
              layout.extent(tiles - 1));
-  fmt::print("Ranks     {} in a grid of {} x {}, {} worker{} each\n", problem.ranks,
-             layout.grid.rows, layout.grid.columns, problem.workers,
-             problem.workers == 1 ? "" : "s");
-  if (!problem.times.empty()) {
-    print_times(options.timed, problem.times);
+  const Grid& grid = layout.grid;
+  fmt::print("Ranks     {} in a grid of {} x {}, {} each\n", grid.rows * grid.columns, grid.rows,
+             grid.columns, apps::counted(imbrex::worker_count(), "worker"));
+  fmt::print("BLAS      {}, one thread a call\n", describe_blas());
+  if (!algorithm.times().empty()) {
+    print_times(options.timed, algorithm.times(), "a whole tile");
     return;
   }
-  fmt::print("BLAS      {}, one thread a call\n", describe_blas());
   if (const std::string advice = advise_on_blas(); !advice.empty()) {
     fmt::print("          note: {}\n", advice);
   }
@@ -154,73 +92,51 @@ void print_problem(const Problem& problem, const Options& options) {
   std::fflush(stdout);
 }
 
-void print_run(int number, const Run& run) {
-  fmt::print("run {:<3} {:<9} {:9.3f} s {:8.1f} Gflop/s", number, name_of(run.variant),
-             run.seconds, run.gflops);
-  if (run.residual) {
-    fmt::print(" {:6.1f} % of DGEMM   residual {:.4f}", 100 * run.share(), run.residual->value);
-  }
-  fmt::print("\n");
-  std::fflush(stdout);
-}
-
-void print_comparison(const Problem& problem, const std::vector<Run>& runs) {
-  const std::vector<Variant> variants = variants_of(runs);
+void print_comparison(const apps::Runs& runs, const Stopwatch& stopwatch, const Layout& layout) {
+  const nlohmann::json& last = runs.figures().back();
   fmt::print("\n{:<20}", "medians");
-  for (const Variant variant : variants) fmt::print("{:>12}", name_of(variant));
-  fmt::print("\n");
-  for (const Line& line : lines()) {
-    const std::string_view label = line.label;
-    if (!problem.times.empty() && (label.starts_with("DGEMM") || label.starts_with("share") ||
-                          label == "residual")) {
-      continue;
+  for (const std::string& variant : runs.variants()) fmt::print("{:>12}", variant);
+  for (const Line& line : lines) {
+    if (!last.contains(line.figure)) continue;
+    fmt::print("\n{:<20}", line.label);
+    for (std::size_t i = 0; i < runs.variants().size(); ++i) {
+      fmt::print("{:>12.{}f}", runs.median(i, [&](const auto& run) { return line.of(run); }),
+                 line.digits);
     }
-    fmt::print("{:<20}", label);
-    for (const Variant variant : variants) {
-      fmt::print("{:>12.{}f}", median_of(runs, variant, line.figure), line.digits);
-    }
-    fmt::print("\n");
   }
-  fmt::print("(in tasks, idle, overhead: shares of the workers' time");
-  if (runs.back().residual) {
-    fmt::print(";\n residual: {}", runs.back().residual->method);
-  }
-  fmt::print(")\n");
+  fmt::print("\n(in tasks, idle, overhead: shares of the workers' time{})\n",
+             last.contains("residual_method")
+                 ? ";\n residual: " + last["residual_method"].get<std::string>() : "");
   print_ratio(runs, Variant::fork_join, Variant::tasks);
   print_ratio(runs, Variant::inserted, Variant::tasks);
-  print_memory(problem, runs);
-  print_figures(runs);
+  print_memory(runs, stopwatch, layout);
+  for (const auto& [variant, text] : stopwatch.uses()) {
+    if (!text.empty()) fmt::print("{:<10}{}\n", word_of(variant_names, variant), text);
+  }
   std::fflush(stdout);
 }
 
-void write_json(const std::string& path, const Problem& problem, const std::vector<Run>& runs) {
-  const Layout& layout = problem.layout;
-  nlohmann::json document{{"benchmark", problem.algorithm},
-                          {"matrix", problem.matrix},
+void write_json(const Options& options, const Algorithm& algorithm, const apps::Runs& runs) {
+  const Layout& layout = algorithm.layout();
+  nlohmann::json document{{"benchmark", options.algorithm},
+                          {"matrix", algorithm.description()},
                           {"n", layout.n},
                           {"tile", layout.tile},
                           {"grid", {layout.grid.rows, layout.grid.columns}},
-                          {"ranks", problem.ranks},
-                          {"workers", problem.workers},
-                          {"blas", describe_blas()}};
-  for (std::size_t i = 0; i < problem.times.size(); ++i) {
-    document["kernels"].push_back({{"name", problem.kernels[i]}, {"us", 1e6 * problem.times[i]}});
+                          {"ranks", layout.grid.rows * layout.grid.columns},
+                          {"workers", imbrex::worker_count()},
+                          {"blas", describe_blas()},
+                          {"runs", runs.figures()}};
+  for (std::size_t i = 0; i < algorithm.times().size(); ++i) {
+    document["kernels"].push_back(
+        {{"name", options.timed.names[i]}, {"us", 1e6 * algorithm.times()[i]}});
   }
-  for (const Run& run : runs) document["runs"].push_back(to_json(run));
-  for (const Variant variant : variants_of(runs)) {
-    document["medians"][name_of(variant)] = {
-        {"seconds", median_of(runs, variant, &Run::seconds)},
-        {"gflops", median_of(runs, variant, &Run::gflops)},
-        {"share", median_share(runs, variant)}};
+  for (std::size_t i = 0; i < runs.variants().size(); ++i) {
+    document["medians"][runs.variants()[i]] = {{"seconds", runs.median(i)},
+                                               {"gflops", runs.median(i, "gflops")},
+                                               {"share", runs.median(i, "share")}};
   }
-  std::ofstream stream(path);
-  stream << document.dump(2) << "\n";
-  stream.close();
-  if (!stream) throw std::runtime_error("--json " + path + ": " + std::strerror(errno));
-}
-
-double median_share(const std::vector<Run>& runs, Variant variant) {
-  return median_of(runs, variant, &Run::share);
+  apps::write_json(options.json, document);
 }
 
 }  // namespace tiled
