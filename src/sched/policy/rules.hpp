@@ -28,11 +28,20 @@ namespace rules {
 
 // ---- tasks that gave way ---------------------------------------------------------------------
 
-// The number of tasks that go before a task that gives way, while `ready` are ready and it asks for
-// `tasks_min`.
+// The number of ready tasks that a creator leaves for `workers` workers when it goes on. It can
+// only go on when its own worker has ended a task, and until then the others need tasks.
+inline constexpr std::uint64_t kept_for_each = 32;
+[[nodiscard]] constexpr std::uint64_t tasks_kept(const std::uint64_t half_window,
+                                                 const std::uint64_t workers) noexcept {
+  return std::min(half_window, kept_for_each * (workers - 1));
+}
+
+// The number of tasks that go before a task that gives way, while `ready` are ready. A task that
+// yields lets all of them go: its `half_window` is 0. A creator keeps some.
 [[nodiscard]] constexpr std::uint64_t tasks_before(const std::uint64_t ready,
-                                                   const std::uint64_t tasks_min) noexcept {
-  return std::max(ready, tasks_min);
+                                                   const std::uint64_t half_window,
+                                                   const std::uint64_t workers) noexcept {
+  return std::max(ready, half_window) - tasks_kept(half_window, workers);
 }
 
 // Keeps `behind` in the order of tickets: a task that lets many tasks go first delays no task with
@@ -53,19 +62,28 @@ inline void insert(std::deque<Behind>& behind, const Behind& entry) {
   return task;
 }
 
-// The turn of tasks outside of the policy (the inbox, and tasks that gave way): after a fixed
-// number of picks by the policy.
+// The turn of tasks outside of the policy (the inbox, and tasks that gave way): after a number of
+// picks by the policy.
 class TurnOfOthers {
  public:
   static constexpr std::uint32_t picks_between = 16;
   // Counts a pick. True if this pick is for the tasks outside of the policy.
   [[nodiscard]] bool is_due() noexcept { return picks_-- == 0; }
-  void begin() noexcept { picks_ = picks_between; }
+  void begin() noexcept { picks_ = between_; }
+  // A creator that stays with this worker gives way and keeps `kept` tasks for `workers` workers.
+  // From now on the turn comes before they have begun half of these.
+  void expect(const std::uint64_t kept, const std::uint64_t workers) noexcept {
+    if (kept == 0) return;
+    picks_ = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(picks_between, kept / (2 * workers)));
+    between_ = std::max<std::uint32_t>(picks_, 1);
+  }
   void next_pick() noexcept { picks_ = 0; }
   void after_one_pick() noexcept { picks_ = 1; }
 
  private:
   std::uint32_t picks_ = 0;
+  std::uint32_t between_ = picks_between;
 };
 
 // ---- where the next task comes from ----------------------------------------------------------
@@ -115,14 +133,19 @@ template <class NothingElse>
 
 // A creator checks each time that it has created a window of tasks since `unchecked` was 0.
 struct Ahead {
-  bool gives_way;             // window / 2 ready tasks go first; the creator never waits for them
+  bool gives_way;             // tasks_before() go first; the creator never waits for them
   std::uint32_t unchecked;    // tasks created since this check, as the next check counts them
+  std::uint32_t half_window;
 };
-// `live`: the number of its tasks that are not complete.
-[[nodiscard]] constexpr Ahead look_ahead(const std::uint32_t live,
-                                         const std::uint32_t window) noexcept {
-  if (live < window) return {false, live};
-  return {true, window / 2};
+// `live`: the number of its tasks that are not complete. A window has at least four tasks for each
+// of several workers. So when a creator of independent tasks gives way, three are ready for each
+// worker, and tasks_kept() are two for each: every other worker finds a task whenever one ends.
+[[nodiscard]] constexpr Ahead look_ahead(const std::uint32_t live, const std::uint32_t window,
+                                         const std::uint32_t workers) noexcept {
+  const std::uint32_t whole = workers == 1 ? window : std::max(window, 4 * workers);
+  const bool gives_way = live >= whole;
+  const std::uint32_t to_create = whole - (gives_way ? whole / 2 : live);
+  return {gives_way, window - std::min(window, to_create), whole / 2};
 }
 
 }  // namespace rules

@@ -296,6 +296,7 @@ Entry take_from_others(Worker& worker, OrderedQueue& queue, const bool eager) no
   if (worker.stolen_at != 0 && disturbs) judge_theft(worker, now, 32 * brief);
   worker.stolen_at = 0;
   if (!rules::may_take(queue, eager) || now < worker.steal_again_at) return {};
+  flush_tally(worker);
   const Entry entry = queue.pop();
   if (entry) {
     worker.changes_seen = queue.changes();
@@ -376,6 +377,7 @@ Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
   RuntimeState& runtime = *worker.runtime;
   if (runtime.lineage.is_behind()) [[unlikely]] notes::catch_up(worker);
   if (worker.only_queue != nullptr) return find_in_only_queue(worker, eager);
+  flush_tally(worker);
   Membership& place = *worker.membership;
   Policy& policy = *place.group->policy;
   if (place.outer != nullptr && runtime.groups.distances() != 0 && place.group->standing) {

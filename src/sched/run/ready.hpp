@@ -12,6 +12,10 @@ namespace imbrex::sched {
 // Queues the tasks that became ready, then reuses the dead ones. Never runs code of the program: a
 // task destroys results (dead.hpp).
 void act_on(Worker& worker, task::Outcome& outcome) noexcept;
+// Counts the tasks of the tally. Call it before the worker turns to anything but a task of the same
+// scope, and before it takes a task of another worker: a creator then knows how far it is ahead,
+// however long other workers find tasks of it.
+inline void flush_tally(Worker& worker) noexcept;
 void enqueue(Worker& worker, Task& task, Origin origin) noexcept;
 // Releases the waiters, linked from `first` on, of a fired event.
 void let_go(Worker& worker, task::Waiter& first) noexcept;
@@ -33,6 +37,13 @@ void wake_neighbour(Worker& worker) noexcept;
 [[nodiscard]] bool rests(const RuntimeState& runtime, const Worker* self) noexcept;
 
 // ---- bodies ----------------------------------------------------------------------------------
+
+inline void flush_tally(Worker& worker) noexcept {
+  if (worker.tally.scope == nullptr) return;
+  task::Outcome outcome;
+  task::flush(worker.tally, outcome);
+  act_on(worker, outcome);
+}
 
 [[nodiscard, gnu::noinline]] Entry find_elsewhere(Worker& worker, bool eager) noexcept;
 // Takes a task from the inbox, or one that gave way.

@@ -31,8 +31,9 @@ std::size_t aligned(const std::size_t bytes) noexcept {
 [[gnu::noinline]] void run_ahead(Worker& worker, Family& family) noexcept {
   const auto window = static_cast<std::uint32_t>(worker.runtime->options.WINDOW);
   const std::uint32_t live = family.current->outstanding();
-  const sched::rules::Ahead ahead = sched::rules::look_ahead(live, window);
-  if (ahead.gives_way) sched::give_way(worker, ahead.unchecked);
+  const auto workers = static_cast<std::uint32_t>(worker.membership->group->size);
+  const sched::rules::Ahead ahead = sched::rules::look_ahead(live, window, workers);
+  if (ahead.gives_way) sched::give_way(worker, ahead.half_window);
   family.unchecked = ahead.unchecked;
 }
 

@@ -309,13 +309,17 @@ Entry Rank::find(Worker& worker, const bool eager) {
     act_on(worker.id, outcome);
   }
   if (only_queue_ != nullptr) {
-    const bool goes = sched::rules::is_own(*only_queue_, worker.id) ||
-                      sched::rules::may_take(*only_queue_, eager);
-    return goes ? only_queue_->pop() : Entry{};
+    const bool is_own = sched::rules::is_own(*only_queue_, worker.id);
+    if (!is_own && !sched::rules::may_take(*only_queue_, eager)) return {};
+    if (!is_own) flush(worker);
+    return only_queue_->pop();
   }
   return sched::rules::find_in_order(
       *policy_, worker.id, [] { return Entry{}; },
-      [&] { return policy_->steal(worker.id, eager); });
+      [&] {
+        flush(worker);
+        return policy_->steal(worker.id, eager);
+      });
 }
 
 Task* Rank::find_claimed(Worker& worker, const bool eager) {

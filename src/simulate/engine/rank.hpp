@@ -168,7 +168,7 @@ class Rank {
   // Why a creator leaves its worker: tasks go first, or it waits for all its tasks, for those that
   // it has created itself, or for an event.
   enum class Leaves : std::uint8_t { ahead, waits_for_all, waits_for_children, waits_for_event };
-  void leave_creator(Worker& worker, std::uint64_t tasks_min, Leaves why);
+  void leave_creator(Worker& worker, std::uint64_t half_window, Leaves why);
   void put_behind(Worker& worker, Task& task, std::uint64_t before);
   [[nodiscard]] Task& make_task(const Creator& creator, const TaskPlan& plan,
                                 std::size_t accesses);

@@ -90,11 +90,12 @@ bool Rank::gives_way(Worker& worker) {
   Creator& creator = *worker.creator;
   if (++creator.family.unchecked <= window_) return false;
   const std::uint32_t live = creator.family.current->outstanding() - expected_;
-  const auto ahead = sched::rules::look_ahead(live, window_);
+  const auto workers = static_cast<std::uint32_t>(workers_.size());
+  const auto ahead = sched::rules::look_ahead(live, window_, workers);
   creator.family.unchecked = ahead.unchecked;
   if (!ahead.gives_way || policy_->size() == 0) return false;
   creator.checked_ahead = true;
-  leave_creator(worker, ahead.unchecked, Leaves::ahead);
+  leave_creator(worker, ahead.half_window, Leaves::ahead);
   return true;
 }
 
@@ -102,7 +103,7 @@ void Rank::wait_for_all(Worker& worker) { leave_creator(worker, 0, Leaves::waits
 
 // The creator leaves its worker. As in sched/run/loop/waiting.cpp the next task is found before the
 // creator is known to wait.
-void Rank::leave_creator(Worker& worker, const std::uint64_t tasks_min, const Leaves why) {
+void Rank::leave_creator(Worker& worker, const std::uint64_t half_window, const Leaves why) {
   Creator& creator = *worker.creator;
   Task& task = *creator.task;
   task.fiber = this;  // any address: it was suspended
@@ -116,7 +117,11 @@ void Rank::leave_creator(Worker& worker, const std::uint64_t tasks_min, const Le
   const bool for_all = why == Leaves::waits_for_all;
   if (why == Leaves::ahead) {
     const auto ready = static_cast<std::uint64_t>(policy_->size());
-    put_behind(worker, task, sched::rules::tasks_before(ready, tasks_min));
+    const std::size_t workers = workers_.size();
+    if (task.tied) {
+      worker.turn_of_others.expect(sched::rules::tasks_kept(half_window, workers), workers);
+    }
+    put_behind(worker, task, sched::rules::tasks_before(ready, half_window, workers));
   } else if (why != Leaves::waits_for_event &&
              creator.family.current->begin_wait(for_all ? task::Await::descendants
                                                         : task::Await::children)) {

@@ -23,9 +23,6 @@ void keep_first_stack(Worker& worker);
 inline void end_body(Worker& worker, Task& task, task::Tally& tally,
                      task::Outcome& outcome) noexcept;
 
-// Counts the tasks of the tally. Call it before the worker turns to anything but a task of the same
-// scope.
-inline void flush_tally(Worker& worker) noexcept;
 // A claimed, suspended task resumes: returns the fiber to switch to.
 [[nodiscard]] inline fiber::Fiber& wake_up(Worker& worker, Task& task) noexcept;
 // Returns a loop to switch to: a spare one, or a new one. Ends the program if there is no memory
@@ -86,13 +83,6 @@ inline fiber::Fiber& wake_up(Worker& worker, Task& task) noexcept {
   worker.fiber = &target;
   worker.task = &task;
   return target;
-}
-
-inline void flush_tally(Worker& worker) noexcept {
-  if (worker.tally.scope == nullptr) return;
-  task::Outcome outcome;
-  task::flush(worker.tally, outcome);
-  act_on(worker, outcome);
 }
 
 [[nodiscard, gnu::noinline]] fiber::Fiber& new_loop_or_die(Worker& worker) noexcept;

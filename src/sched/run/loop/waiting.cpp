@@ -217,10 +217,13 @@ void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
   Task& task = *static_cast<Task*>(left.task);
   Worker& worker = *current_worker();
   // read first: the stack is left
-  const std::uint64_t tasks_min = *static_cast<const std::uint64_t*>(argument);
+  const std::uint64_t half_window = *static_cast<const std::uint64_t*>(argument);
   const bool tied = left.tied_to != nullptr;
-  const auto ready = static_cast<std::uint64_t>(worker.membership->group->policy->size());
-  put_behind(worker, task, tied, rules::tasks_before(ready, tasks_min));
+  const detail::Group& group = *worker.membership->group;
+  const auto ready = static_cast<std::uint64_t>(group.policy->size());
+  const auto workers = static_cast<std::uint64_t>(group.size);
+  if (tied) worker.turn_of_others.expect(rules::tasks_kept(half_window, workers), workers);
+  put_behind(worker, task, tied, rules::tasks_before(ready, half_window, workers));
 }
 
 // Under a policy that takes all, no task is preferred to due tasks that gave way: two tasks that
@@ -242,11 +245,11 @@ bool others_are_ready(const Worker& worker) noexcept {
 
 }  // namespace
 
-void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
+void give_way(Worker& worker, std::uint64_t half_window) noexcept {
   if (worker.foreign() || worker.callbacks != 0 || !others_are_ready(worker)) return;
   static constexpr detail::WaitReason reason{.kind = detail::WaitKind::turn};
   (void)begin_wait(worker, reason);
-  leave(worker, &after_give_way, &tasks_min);
+  leave(worker, &after_give_way, &half_window);
 }
 
 bool let_one_go_first(Worker& worker, const detail::WaitReason& reason) noexcept {

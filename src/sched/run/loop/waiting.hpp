@@ -28,9 +28,9 @@ void await_descendants(task::Family& family, const detail::WaitReason& reason) n
 // nothing can suspend. Not inlined: code that queues tasks is part of every loop.
 [[gnu::cold, gnu::noinline]] void run_where_spawned(Worker& worker, Task& task) noexcept;
 
-// Lets ready tasks run first, at least `tasks_min` of them as long as any are ready. Suspends if a
-// task is ready.
-void give_way(Worker& worker, std::uint64_t tasks_min) noexcept;
+// Lets ready tasks run first, as many as rules::tasks_before() says, as long as any are ready. The
+// argument is that of a creator; 0: all ready ones go. Suspends if a task is ready.
+void give_way(Worker& worker, std::uint64_t half_window) noexcept;
 // Lets one other task run first, if any is ready, and returns whether it has. Suspends. `reason`
 // lives until the function returns.
 [[nodiscard]] bool let_one_go_first(Worker& worker, const detail::WaitReason& reason) noexcept;
