@@ -223,14 +223,26 @@ def take_turns(plan, repetitions, run, text=lambda entry: " ".join(map(str, entr
     return found
 
 
-def known_policies(program, *words):
-    """It names them when it refuses one; `words` make it run."""
+def by_system(entries):
+    """{case: {system: [line of each repetition]}}, of (case, system, line)."""
+    found = {}
+    for case, system, line in entries:
+        found.setdefault(case, {}).setdefault(system, []).append(line)
+    return found
+
+
+def known_policies(wanted, program, *words):
+    """Those of the wanted policies that the program's runtime has; the others are named. It lists
+    its policies when it refuses one; `words` make it run."""
     done = subprocess.run([str(program), *words], capture_output=True, text=True, check=False,
                           env={**os.environ, "IMBREX_POLICY": "?"})
     found = re.search(r"valid: ([^\n]*)", done.stderr)
     if done.returncode == 0 or not found:
         raise SystemExit(f"bench: the policies cannot be found out: {done.stderr.strip()[-300:]}")
-    return re.split(r"[ ,]+", found.group(1))
+    known = re.split(r"[ ,]+", found.group(1))
+    for policy in (policy for policy in wanted if policy not in known):
+        say(f"bench: WARNING: this runtime has no policy {policy}: left out")
+    return [policy for policy in wanted if policy in known]
 
 
 # ---- what comes out ----------------------------------------------------------------------------

@@ -101,6 +101,17 @@ class FrameTest(unittest.TestCase):
         self.assertEqual([(line["system"], line["median_ns"]) for line in kept],
                          [("other", 1234.0), ("imbrex", 5.0)])
 
+    def test_policies_that_a_runtime_lacks_are_left_out(self):
+        program = self.program('echo "IMBREX_POLICY=?: valid: steal, fifo" >&2; exit 1')
+        self.assertEqual(records.known_policies(["fifo", "fa"], program), ["fifo"])
+        self.assertEqual(self.printed.getvalue(),
+                         "bench: WARNING: this runtime has no policy fa: left out\n")
+
+    def test_lines_are_grouped_by_case_and_system(self):
+        self.assertEqual(records.by_system([("a", "x", 1), ("b", "x", 2), ("a", "y", 3),
+                                            ("a", "x", 4)]),
+                         {"a": {"x": [1, 4], "y": [3]}, "b": {"x": [2]}})
+
     def test_nothing_measured(self):
         with self.assertRaisesRegex(SystemExit, "nothing could be measured"):
             records.report(self.arguments, [])

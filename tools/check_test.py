@@ -315,6 +315,11 @@ class Check(unittest.TestCase):
                    {"docs/page.md": "[a](../src/imbrex.layers#b), [c](https://example.org),\n"
                                  "[d](x.md)\n"})
 
+    def test_links_and_tables_of_a_template_are_those_of_its_page(self):
+        self.assertEqual(self.run_on({"bench/papers/templates/page.md":
+                                      SPDX.replace("//", "<!--").rstrip() + " -->\n"
+                                      "|1|2|3|4|5|6|\n[d](x.md)\n"}), [])
+
     def test_a_link_to_a_heading_that_is_not_there(self):
         page = "# `MPI_Recv`, and [so](page.md) on\n[a](#mpi_recv-and-so-on)\n[b](page.md#mpi)\n"
         self.finds("docs/page.md:3", "no heading of docs/page.md is #mpi", {"docs/page.md": page})

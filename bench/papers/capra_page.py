@@ -42,9 +42,10 @@ class Page(page.Page):
         return both.sort_values("chunks", ascending=False)
 
     def gains(self, part, name):
-        """By nodes or ghost layers: for each noise the times of loops and tasks in ms, and by how
-        much per cent tasks take less time."""
+        """By nodes or bytes of a message: for each noise the times of loops and tasks in ms, and by
+        how many per cent tasks take less time."""
         lines = self.frame(part)
+        lines["bytes"] = 8 * lines["ghost"] if "ghost" in lines else None
         lines["less"] = 100 * (1 - lines.tasks_s / lines.loops_s)
         lines[["loops_s", "tasks_s"]] *= 1e3
         at = lines.pivot(index=name, columns="noise", values=["loops_s", "tasks_s", "less"])

@@ -24,8 +24,6 @@ def gain(trees, star):
 
 
 class Page(page.Page):
-    TREES, CLUSTER_TREES = TREES, CLUSTER_TREES
-
     def systems(self, part, **wanted):
         """{system: its result, or None}."""
         return dict.fromkeys(NAMES) | self.by("system", part, **wanted)

@@ -161,7 +161,7 @@ def link_s(line):
 
 
 class Page(page.Page):
-    TITLES, COLLECTIVE, SIZES_SYSTEMS, EXCHANGES = TITLES, COLLECTIVE, SIZES_SYSTEMS, EXCHANGES
+    TITLES = TITLES
 
     def settings(self, part, **wanted):
         """((program, ranks, ratio), {system: its result})."""

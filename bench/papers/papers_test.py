@@ -272,6 +272,20 @@ class LoopsTest(unittest.TestCase):
         self.assertAlmostEqual(network.byte_s, 8e-9 / 97)
         self.assertEqual(network.noise, 3)
 
+    def test_a_way_to_receive_has_its_median(self):
+        capra, results, each = runner.program("capra"), [], iter((3.0, 1.0, 2.0))
+
+        def run(*_, **__):
+            return [{"bytes": 8, "way": "ICW", "us": next(each), "communication_us": 1.0,
+                     "computation_us": 500.0, "blocking_us": 501.0},
+                    {"bytes": 8, "way": "ICW", "us": 99.0, "computation_us": 1.0}]
+        with mock.patch.object(capra, "mpis", lambda _: [("one", mock.Mock(run=run))]), \
+                mock.patch.object(runner, "save"), contextlib.redirect_stdout(io.StringIO()):
+            capra.receive(argparse.Namespace(missing=False, repetitions=3,
+                                             results=HERE / "no_results.json"), results)
+        self.assertEqual([(line["us"], line["least_us"], line["most_us"], line["repetitions"])
+                          for line in results], [(2.0, 1.0, 3.0, 3)])
+
     def test_the_page(self):
         lines = [{"part": "scaling", "nodes": 16, "noise": noise, "loops_s": 0.002,
                   "tasks_s": 0.0015, "steps": 200} for noise in (0, 10)]
