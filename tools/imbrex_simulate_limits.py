@@ -146,13 +146,19 @@ def millions(count):
     return f"{count / 1e6:,.1f}" if count < 1e12 else f"{count / 1e6:.2g}"
 
 
+def duration(tasks):
+    """How long their simulation takes."""
+    hours = tasks / TASKS_PER_S / 3600
+    return (f"{shown(float(f'{hours:.2g}'))} hours" if hours >= 2 else
+            f"{60 * hours:.0f} minutes")
+
+
 def check(need, ranks, memory_gib):
     """Throws CommandError if the simulation does not fit. Returns what it needs in words, which are
     empty if that is little."""
     if need.tasks > TASKS_MOST:
-        hours = need.tasks / TASKS_PER_S / 3600
         raise CommandError(f"this simulation has about {millions(need.tasks)} million tasks, which "
-                           f"would take about {shown(float(f'{hours:.2g}'))} hours and at most "
+                           f"would take about {duration(need.tasks)} and at most "
                            f"{gib(need.bytes)} GiB of memory; at most {millions(TASKS_MOST)} "
                            f"million tasks can be simulated: reduce {need.reduce}")
     there = available_bytes() if memory_gib is None else memory_gib * 2 ** 30
@@ -167,4 +173,5 @@ def check(need, ranks, memory_gib):
                            "limit by --memory GIB")
     if need.tasks < TASKS_SAID and need.bytes < 2 ** 30:
         return ""
-    return (f"about {need.tasks / 1e6:.1f} million tasks, at most {gib(need.bytes)} GiB of memory")
+    text = f"about {need.tasks / 1e6:.1f} million tasks, at most {gib(need.bytes)} GiB of memory"
+    return text + (f", up to {duration(need.tasks)}" if need.tasks > 60 * TASKS_PER_S else "")

@@ -12,11 +12,15 @@ import io
 import math
 import os
 import pathlib
+import resource
 import signal
+import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
+import imbrex_errors
 import imbrex_simulate
 import imbrex_simulate_limits as limits
 
@@ -189,6 +193,76 @@ class Extremes(unittest.TestCase):
             self.assertIn(text, errors)
             self.assertRegex(errors, "GiB.*reduce --")
             self.check_end(status, errors)
+
+    def test_a_long_simulation_is_announced_with_its_time(self):
+        for tasks, text in ((10 ** 7, ""), (179 * 10 ** 6, "up to 10 minutes"),
+                            (9 * 10 ** 9, "up to 8.3 hours")):
+            said = limits.check(limits.Need(tasks, 1000, 2 ** 20, "--n"), 1, None)
+            self.assertTrue(said.endswith(text), said)
+            self.assertEqual("minutes" in said or "hours" in said, text != "", said)
+
+    def test_a_message_shows_the_start_of_a_long_word(self):
+        long = "x" * 5000
+        for words in (["--policy", long], ["--policy", f"fifo,{long}"], ["--network", long],
+                      ["--kernels", long], ["--kernels", f"{long}=1s"],
+                      ["--kernels", f"gemm={long}"], ["--sweep", long],
+                      ["--sweep", f"tile={long}"], ["--points", long],
+                      ["--points", f"n={long}"], ["--grid", long], ["--slow", long],
+                      ["--progress", long], ["--ranks", long], [f"--{long}"], [long]):
+            arguments = ["cholesky", "--n", "1024", *words]
+            if "--kernels" not in words:
+                arguments += ["--kernels", "gemm=1ms"]
+            self.assertIn(self.check(*arguments), (1, 2))
+        self.assertIn(self.check(long), (1, 2))
+
+    def words_of(self, program):
+        """The simulator and the settings with which the command starts it."""
+        found = []
+
+        def keep(path, settings):
+            found.append((path, dict(word.split("=", 1) for word in settings)))
+            raise imbrex_errors.CommandError("nothing is simulated")
+        with unittest.mock.patch.object(imbrex_simulate, "simulate", keep):
+            self.call(program, *GOOD[program].split())
+        return found[0]
+
+    def start(self, path, settings, memory=resource.RLIM_INFINITY):
+        """The simulator itself, with at most so many bytes of memory."""
+        words = [f"{name}={value}" for name, value in settings.items()]
+        return subprocess.run([path, *words], capture_output=True, text=True, check=False,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS,
+                                                                    (memory, memory)))
+
+    def test_the_simulator_itself_refuses_long_words_in_one_short_line(self):
+        path, settings = self.words_of("cholesky")
+        long = "x" * 5000
+        for name in (*settings, long):
+            with self.subTest(name[:50]):
+                done = self.start(path, settings | {name: long})
+                self.assertEqual(done.returncode, 1)
+                self.check_end(1, done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr[:500])
+
+    def test_the_simulator_itself_ends_in_one_line_wherever_memory_runs_out(self):
+        """Methodology: the limit rises from that of an empty simulation to that of the whole one,
+        and so memory runs out at other places, also in code that is noexcept."""
+        path, settings = self.words_of("cholesky")
+        step = 2 ** 22
+        for policy in ("default", "fa"):
+            memory = step
+            while self.start(path, {"policy": "none"}, memory).returncode != 1:
+                memory += step
+            refused, status = 0, 1
+            while status != 0:
+                done = self.start(path, settings | {"n": "16384", "policy": policy}, memory)
+                status = done.returncode
+                with self.subTest(policy, memory=memory):
+                    self.assertIn(status, (0, 1), done.stderr)
+                    self.check_end(status, done.stderr)
+                    self.assertLessEqual(len(done.stderr.splitlines()), 1, done.stderr)
+                refused += "there is no memory" in done.stderr
+                memory += step
+            self.assertGreater(refused, 0)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@
 #include "base/check.hpp"
 #include "base/job.hpp"
 #include "base/tables/policies.hpp"
+#include "base/text/brief.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::base {
@@ -56,7 +57,8 @@ std::optional<Range> parse_range(const std::string_view valid) {
 }
 
 [[noreturn]] void refuse(const char* name, std::string_view text, const char* valid) {
-  throw OptionError(fmt::format("imbrex: IMBREX_{}={}: valid: {}", name, text, valid));
+  throw OptionError(fmt::format("imbrex: IMBREX_{}={}: valid: {}", name, base::text::brief(text),
+                                valid));
 }
 
 void parse(const char* name, const std::string_view text, const char* valid, std::int64_t& value) {

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/text/brief.hpp"
 #include "imbrex/error.hpp"
 #include "simulate/engine/cluster.hpp"
 #include "simulate/take_simulation.hpp"
@@ -50,7 +52,7 @@ constexpr int workers_most = 4096;
   if (text == "poll" || text == "callback") return Progress::poll;
   if (text == "dedicated-thread") return Progress::dedicated_thread;
   throw Error(fmt::format("progress={}: valid: auto, poll, callback, dedicated-thread",
-                          Settings::printable(text)));
+                          base::text::brief(text)));
 }
 
 void print_progress(const std::int64_t ended, const Time now) {
@@ -123,21 +125,40 @@ int run(const int count, char** const words) {
   return 0;
 }
 
+// Prints the exception that has ended the simulation, in one line.
+void print_failure() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    static constexpr std::string_view line =
+        "imbrex simulate: there is no memory for a simulation of this size: reduce ranks, workers, "
+        "or sizes of the program\n";
+    std::fwrite(line.data(), 1, line.size(), stderr);  // needs no memory
+  } catch (const std::exception& error) {
+    const std::string_view text = error.what();
+    const std::string_view name = "imbrex simulate: ";
+    fmt::print(stderr, "{}{}\n", text.starts_with(name) ? "" : name, text);
+  }
+}
+
+// The library's code is noexcept where it may be out of memory: a runtime could not go on there.
+[[noreturn]] void end_in_noexcept() noexcept {
+  if (std::current_exception() == nullptr) std::abort();
+  print_failure();
+  std::fflush(stderr);
+  std::_Exit(1);
+}
+
 }  // namespace
 
 }  // namespace imbrex::simulate
 
 int main(const int count, char** const words) {
+  std::set_terminate(&imbrex::simulate::end_in_noexcept);
   try {
     return imbrex::simulate::run(count, words);
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "imbrex simulate: there is no memory for a simulation of this size: reduce "
-                       "ranks, workers, or sizes of the program\n");
-    return 1;
-  } catch (const std::exception& error) {
-    const std::string_view text = error.what();
-    const std::string_view name = "imbrex simulate: ";
-    fmt::print(stderr, "{}{}\n", text.starts_with(name) ? "" : name, text);
+  } catch (...) {
+    imbrex::simulate::print_failure();
     return 1;
   }
 }

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <type_traits>
 
+#include "base/text/brief.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::simulate {
@@ -24,10 +25,14 @@ class Settings {
     for (int i = 1; i < count; ++i) {
       const std::string_view word = words[i];
       const std::size_t equals = word.find('=');
-      if (equals == std::string_view::npos) throw Error(fmt::format("not NAME=VALUE: {}", word));
+      if (equals == std::string_view::npos) {
+        throw Error(fmt::format("not NAME=VALUE: {}", base::text::brief(word)));
+      }
       const auto [its, is_new] =
           values_.emplace(word.substr(0, equals), word.substr(equals + 1));
-      if (!is_new) throw Error(fmt::format("the setting {} is given twice", its->first));
+      if (!is_new) {
+        throw Error(fmt::format("the setting {} is given twice", base::text::brief(its->first)));
+      }
     }
   }
   [[nodiscard]] std::string take_text(const std::string& name) {
@@ -55,22 +60,14 @@ class Settings {
     }
     if (parsed != end || !(value >= least && value <= most)) {
       throw Error(fmt::format("the setting {}={} is not a number from {} to {}", name,
-                              printable(text), least, most));
+                              base::text::brief(text), least, most));
     }
     return value;
   }
-  // For a message of one line.
-  [[nodiscard]] static std::string printable(const std::string_view text) {
-    constexpr std::size_t shown = 40;
-    std::string found(text.substr(0, shown));
-    for (char& letter : found) {
-      if (static_cast<unsigned char>(letter) < ' ') letter = ' ';
-    }
-    return text.size() > shown ? found + "..." : found;
-  }
   void refuse_rest() const {
     if (values_.empty()) return;
-    throw Error(fmt::format("there is no setting with the name {}", values_.begin()->first));
+    throw Error(fmt::format("there is no setting with the name {}",
+                            base::text::brief(values_.begin()->first)));
   }
 
  private:

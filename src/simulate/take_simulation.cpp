@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text/brief.hpp"
 #include "imbrex/error.hpp"
 #include "simulate/carried/broadcast.hpp"
 #include "simulate/carried/pool.hpp"
@@ -72,7 +73,7 @@ constexpr Time kernel_ns_most = 1'000'000'000'000'000;
   if (text == "messages") return ExchangeVariant::messages;
   throw Error(fmt::format(
       "variant={}: valid: blocking, partial-receive, partial-blocks, messages",
-      Settings::printable(text)));
+      base::text::brief(text)));
 }
 
 [[nodiscard]] Made take_exchange(Settings& settings, const int ranks,
@@ -133,7 +134,7 @@ constexpr Time kernel_ns_most = 1'000'000'000'000'000;
   if (name == "minife") return take_gradients(settings, false, ranks, duration_of);
   if (name == "hpcg") return take_gradients(settings, true, ranks, duration_of);
   if (name == "wavefront") return take_wavefront(settings, ranks, duration_of);
-  throw Error(fmt::format("there is no program {}", Settings::printable(name)));
+  throw Error(fmt::format("there is no program {}", base::text::brief(name)));
 }
 
 [[nodiscard]] distributed::TreeKind take_tree(Settings& settings) {
@@ -145,7 +146,7 @@ constexpr Time kernel_ns_most = 1'000'000'000'000'000;
     if (text == distributed::name_of(kind)) return kind;
   }
   throw Error(fmt::format("tree={}: valid: auto, star, binomial, chain, binary",
-                          Settings::printable(text)));
+                          base::text::brief(text)));
 }
 
 // A program of the user's: its kernels are numbered, in the order of their names in its file.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/tables/policies.hpp"
+#include "base/text/brief.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::sched {
@@ -93,7 +94,8 @@ std::unique_ptr<Policy> make_policy(const std::string& name, const PolicySetup& 
     }
     return named.make(setup, seed);
   }
-  throw Error(fmt::format("imbrex: policy \"{}\": valid: {}", name, base::valid_policies));
+  throw Error(fmt::format("imbrex: policy \"{}\": valid: {}", base::text::brief(name),
+                          base::valid_policies));
 }
 
 }  // namespace imbrex::sched

@@ -91,6 +91,8 @@ void Links::chunk_sent(Nic& nic) {
   if (transfer.unsent > 0) {
     transfer.waits = transfer.in_flight >= chunks_in_flight;
     if (!transfer.waits) nic.ready.push_back(&transfer);
+  } else if (transfer.left != nullptr) {
+    transfer.left(transfer);  // may start another one
   }
   send_next(nic);
 }
@@ -107,6 +109,8 @@ void Links::chunk_arrived(Transfer& transfer) {
     send_next(nic);
   } else if (transfer.unsent == 0 && transfer.in_flight == 0) {
     bytes_arrived_ += transfer.bytes;
+    const bool has_nic = node_of(transfer.from) != node_of(transfer.to);
+    if (!has_nic && transfer.left != nullptr) transfer.left(transfer);
     transfer.arrived(transfer);  // may end its life
   }
 }

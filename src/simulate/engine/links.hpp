@@ -39,6 +39,9 @@ struct Transfer {
   int to = 0;
   std::int64_t bytes = 0;
   void (*arrived)(Transfer& transfer) = nullptr;  // its last byte has
+  // Null, or called when its last byte has left the NIC: before `arrived`. Messages within a node
+  // use no NIC: theirs are called one after the other.
+  void (*left)(Transfer& transfer) = nullptr;
 
   // The rest belongs to Links.
   std::int64_t unsent = 0;

@@ -59,6 +59,8 @@ bool PointToPoint::send(const int rank, Task& task, const TaskPlan& plan, const 
   message.transfer.to = plan.peer;
   message.transfer.bytes = plan.bytes;
   message.tag = plan.message != 0 ? static_cast<int>(plan.message) : plan.tag;
+  message.follows = plan.follows;
+  message.is_followed = plan.is_followed;
   message.ends = 2;
   message.is_eager = plan.bytes <= links_.parameters().eager_bytes;
   message.has_turn = plan.bytes > long_bytes;
@@ -131,6 +133,30 @@ void PointToPoint::answer(Message& message) {
 }
 
 void PointToPoint::start_transfer(Message& message) {
+  if (message.follows == 0) return send_data(message);
+  const auto [before, waits] = in_turn_.try_emplace(message.follows, &message);
+  if (waits) return;
+  in_turn_.erase(before);
+  send_data(message);
+}
+
+void PointToPoint::data_left(const Message& message) {
+  const auto number = static_cast<std::uint32_t>(message.tag);
+  const auto [after, is_first] = in_turn_.try_emplace(number, nullptr);
+  if (is_first) return;
+  Message& next = *after->second;
+  in_turn_.erase(after);
+  send_data(next);
+}
+
+void PointToPoint::send_data(Message& message) {
+  message.transfer.left = nullptr;
+  if (message.is_followed) {
+    message.transfer.left = [](Transfer& transfer) {
+      auto& here = reinterpret_cast<Message&>(transfer);  // its first member
+      here.mpi->data_left(here);
+    };
+  }
   message.transfer.arrived = [](Transfer& transfer) {
     auto& here = reinterpret_cast<Message&>(transfer);  // its first member
     PointToPoint& mpi = *here.mpi;

@@ -57,6 +57,8 @@ class PointToPoint {
     Task* sender = nullptr;       // suspended
     Task* receiver = nullptr;     // suspended
     int tag = 0;
+    std::uint32_t follows = 0;    // TaskPlan::follows
+    bool is_followed = false;
     int ends = 0;                 // ranks that are not done with it
     bool is_eager = false;
     bool has_turn = false;        // long: sends::Turns counts it until it is sent
@@ -104,6 +106,8 @@ class PointToPoint {
   void go(Message& message);
   void answer(Message& message);
   void start_transfer(Message& message);
+  void send_data(Message& message);
+  void data_left(const Message& message);
   [[nodiscard]] Task* take_posted(Port& here, const Message& message);
   void look_for_turns(Port& here, std::vector<Task*>& complete);
   void look_later(Port& here);
@@ -115,6 +119,9 @@ class PointToPoint {
   std::vector<Port> ports_;
   std::deque<Message> memory_;     // of all messages that were ever in flight at once
   std::vector<Message*> free_;
+  // The message that waits until the data of another one have left, by the number of that one.
+  // Null: they have left, and the message that follows has not come so far.
+  std::unordered_map<std::uint32_t, Message*> in_turn_;
   std::int64_t messages_ = 0;
   std::int64_t messages_received_ = 0;
 };

@@ -41,6 +41,7 @@ struct TaskPlan {
   // copies of data with owners, the messages of a collective).
   bool by_library = false;
   bool tied = false;         // it resumes on the worker that began it
+  bool is_followed = false;  // a send: another one `follows` it
   // Not 0: instead of computing, the task creates tasks and waits for them, or it takes steps.
   // Program::steps() or Program::expand() knows the task by this number.
   std::uint32_t creates = 0;
@@ -48,11 +49,13 @@ struct TaskPlan {
   int peer = 0;              // rank; of send and receive, as are the next two
   int tag = 0;
   std::uint32_t message = 0;  // not 0: the number of the message, which alone decides who gets it
+  // For sends with a `message`: not 0: its data leave when those of this message of the rank have.
+  std::uint32_t follows = 0;
   std::uint32_t signal = 0;   // not 0: the signal that the completion of the task sets
+  std::uint32_t accesses = 0;  // how many of the Batch's belong to it
   std::int64_t bytes = 0;
   Time duration = -1;        // of its computation; -1: that of its kernel
   std::uint64_t operation = 0;  // of protocol: by this number Program::call() knows it
-  std::uint32_t accesses = 0;  // how many of the Batch's belong to it
 };
 
 // The tasks that one rank creates next.

@@ -65,6 +65,7 @@ class Matcher {
   };
   Sent exchange(const Call& call, std::size_t from, std::size_t to, std::int64_t bytes,
                 std::uint32_t after);
+  void send_in_turn();
   void disseminate(const Call& call, bool grows, std::int64_t bytes);
   void spread(const Call& call, bool divides);
   void collect(const Call& call, bool joins);
@@ -268,7 +269,23 @@ void Matcher::disseminate(const Call& call, const bool grows, const std::int64_t
   return i == 0 ? count : std::min(i & (~i + 1), count - i);
 }
 
-// From the root down a binomial tree.
+// The data of each member leave one message after the other, as with MPI_Send in a loop. If they
+// shared its NIC, the longest path of a tree would wait for all of them.
+void Matcher::send_in_turn() {
+  for (std::vector<RecordedPart>& parts : parts_) {
+    TaskPlan* before = nullptr;
+    for (RecordedPart& part : parts) {
+      if (part.plan.role != Role::send) continue;
+      if (before != nullptr) {
+        before->is_followed = true;
+        part.plan.follows = before->message;
+      }
+      before = &part.plan;
+    }
+  }
+}
+
+// From the root down a binomial tree. A member sends to its largest subtree first.
 void Matcher::spread(const Call& call, const bool divides) {
   const std::size_t count = call.members.size();
   const auto root = static_cast<std::size_t>(call.root);
@@ -282,6 +299,7 @@ void Matcher::spread(const Call& call, const bool divides) {
                     .received;
     }
   }
+  send_in_turn();
 }
 
 // Up a binomial tree to the root.

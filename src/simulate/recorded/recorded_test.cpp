@@ -105,6 +105,7 @@ class Trace {
     setup.network.latency_ns = 10'000;
     setup.network.ns_per_byte = 1;
     setup.network.eager_bytes = eager_bytes;
+    setup.network.noise = noise;
     const auto program = make_recorded(
         {.heads = (folder_ / "heads").string(), .ranks = setup.ranks, .speed = speed}, left_out);
     return imbrex::simulate::simulate(*program, setup);
@@ -120,9 +121,11 @@ class Trace {
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
 
   std::vector<RankTrace> ranks;
-  std::vector<std::string> names = {"work", "MPI_Recv", "MPI_Allreduce", "MPI_Bcast"};
-  std::vector<Time> times = {-1, -1, -1, -1};
+  std::vector<std::string> names = {"work", "MPI_Recv", "MPI_Allreduce", "MPI_Bcast",
+                                    "MPI_Scatter"};
+  std::vector<Time> times = {-1, -1, -1, -1, -1};
   std::int64_t eager_bytes = 1 << 20;
+  double noise = 0;
   std::map<std::string, std::uint64_t> left_out;
 
  private:
@@ -438,19 +441,47 @@ TEST(Recorded, dependents_wait_for_the_request_that_a_task_was_released_after) {
   for (const std::uint32_t poller : {0u, UINT32_MAX}) expect_dependents_wait_for_a_request(poller);
 }
 
-void write_collectives(Trace& trace, const Kind kind, const std::uint64_t name) {
+void write_collectives(Trace& trace, const Kind kind, const std::uint64_t name,
+                       const std::uint64_t bytes, const std::uint64_t apart_us) {
   for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
     RankTrace& here = trace.ranks[rank];
-    const std::uint64_t bytes_and_root = 1000 | (name == 3 ? std::uint64_t{2} << 40 : 0);
+    const std::uint64_t bytes_and_root = bytes | (name >= 3 ? std::uint64_t{2} << 40 : 0);
     here.add(0, 0, Kind::scope_begin, main_id);
-    here.add(100 * rank, 0, kind, main_id, name, bytes_and_root, request(rank + 1));
+    here.add(apart_us * rank, 0, kind, main_id, name, bytes_and_root, request(rank + 1));
     if (kind == Kind::collective_begin) {
       here.add(1000, 0, Kind::idle_begin, 0);
       here.add(1000, 0, Kind::collective_end, main_id, name, bytes_and_root);
     } else {
-      here.add(100 * rank, 0, Kind::request_ended, main_id, 0, 0, request(rank + 1));
+      here.add(apart_us * rank, 0, Kind::request_ended, main_id, 0, 0, request(rank + 1));
     }
     here.add(1000, 0, Kind::scope_end, main_id);
+  }
+}
+
+// Methodology: the closed form of a binomial tree, in which each rank sends to its largest subtree
+// first, and then to the others in turn. Each level takes the announcement, its answer, the
+// latency, and the time of the bytes: all of them, or those of the ranks of half of the tree above.
+TEST(Recorded, a_long_broadcast_or_scatter_takes_the_time_of_a_binomial_tree) {
+  constexpr std::uint64_t bytes = 1 << 22;
+  for (const std::uint64_t name : {3, 4}) {
+    for (const int ranks : {2, 4, 7, 8, 16, 32}) {
+      for (const std::int64_t eager_bytes : {0, 1 << 30}) {
+        for (const auto& [apart_us, noise] : {std::pair(0u, 0.0), {0u, 0.5}, {100u, 0.0}}) {
+          Trace trace(ranks);
+          trace.noise = noise;
+          trace.eager_bytes = eager_bytes;
+          write_collectives(trace, Kind::collective_begin, name, bytes, apart_us);
+          int levels = 0;
+          while ((1 << levels) < ranks) ++levels;
+          const double of_all = 1e-3 * bytes * (name == 3 ? levels : ranks - 1);
+          const double computes = 1000 + apart_us * (ranks - 1.0);  // before it waits, at most
+          const double simulated = us(trace.simulate());
+          const std::string where = trace.names[name] + " on " + std::to_string(ranks);
+          EXPECT_LE(simulated, 1.03 * (levels * 3 * 10 + of_all) + computes) << where;
+          EXPECT_GE(simulated, of_all) << where;
+        }
+      }
+    }
   }
 }
 
@@ -459,7 +490,7 @@ TEST(Recorded, collectives_meet_and_every_byte_arrives) {
     for (const std::uint64_t name : {2, 3}) {
       for (const int ranks : {1, 2, 3, 7, 8}) {
         Trace trace(ranks);
-        write_collectives(trace, kind, name);
+        write_collectives(trace, kind, name, 1000, 100);
         const Outcome outcome = trace.simulate();
         int rounds = 0;
         while ((1 << rounds) < ranks) ++rounds;
@@ -559,7 +590,7 @@ TEST(Recorded, no_damage_crashes_or_hangs_the_simulator) {
       rank.add(443, 0, Kind::children_awaited, main_id, seed % 2);
       rank.add(444, 0, Kind::scope_end, main_id);
     }
-    write_collectives(trace, Kind::collective_begin, 2);
+    write_collectives(trace, Kind::collective_begin, 2, 1000, 100);
     for (std::size_t count = 1 + below(3); count > 0; --count) {
       auto& records = trace.ranks[below(2)].records;
       Record& record = records[below(records.size())];
@@ -592,7 +623,7 @@ TEST(Recorded, no_damage_crashes_or_hangs_the_simulator) {
 TEST(Recorded, one_trace_gives_one_result_bit_by_bit) {
   for (const std::string& policy : policies) {
     Trace trace(7);
-    write_collectives(trace, Kind::collective_begin, 2);
+    write_collectives(trace, Kind::collective_begin, 2, 1000, 100);
     for (RankTrace& rank : trace.ranks) write_fork(rank);
     const Outcome first = trace.simulate(policy, 3);
     const Outcome second = trace.simulate(policy, 3);
