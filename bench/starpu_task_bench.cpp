@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "harness/program.hpp"
 #include "program.hpp"
 
 namespace task_bench {
@@ -111,18 +112,26 @@ double run_starpu(const Run& run, Board& board) {
 
 int workers() { return static_cast<int>(starpu_cpu_worker_get_count()); }
 
+void start(int& argc, char**& argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  require_success(starpu_mpi_init_conf(&argc, &argv, 0, MPI_COMM_WORLD, nullptr),
+                  "starpu_mpi_init_conf");
+}
+
+// Before MPI ends, after wrong input too.
+struct Shutdown {
+  ~Shutdown() { starpu_mpi_shutdown(); }
+};
+
+int run_all(int argc, char** argv) {
+  const Shutdown shutdown;
+  return run(argc, argv, {{"starpu", run_starpu, workers}});
+}
+
 }  // namespace
 }  // namespace task_bench
 
 int main(int argc, char** argv) {
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  task_bench::require_success(starpu_mpi_init_conf(&argc, &argv, 0, MPI_COMM_WORLD, nullptr),
-                              "starpu_mpi_init_conf");
-  const int code = task_bench::run_program(argc, argv,
-                                           {{"starpu", task_bench::run_starpu,
-                                             task_bench::workers}});
-  starpu_mpi_shutdown();
-  MPI_Finalize();
-  return code;
+  return apps::run_program("task_bench", argc, argv, &task_bench::start, &task_bench::run_all);
 }
