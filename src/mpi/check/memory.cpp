@@ -14,13 +14,13 @@ constexpr std::uintptr_t looked_into_max = std::uintptr_t{64} << 20;
 
 Memory::Memory(const void* buffer, const MPI_Count count, MPI_Datatype type) : count_(count) {
   const MPI_Count size = bytes_of(type);
+  if (count <= 0 || size <= 0) return;  // a wrong type is MPI's to refuse
   MPI_Count lower = 0;
   MPI_Count true_lower = 0;
   MPI_Count extent = 0;
   MPI_Count true_extent = 0;
   PMPI_Type_get_extent_x(type, &lower, &extent);
   PMPI_Type_get_true_extent_x(type, &true_lower, &true_extent);
-  if (count == 0 || size <= 0) return;
   const MPI_Count last = (count - 1) * extent;  // an extent may be negative
   lower_ = true_lower + std::min<MPI_Count>(last, 0);
   const MPI_Count upper = true_lower + true_extent + std::max<MPI_Count>(last, 0);
