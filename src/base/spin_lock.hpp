@@ -38,7 +38,8 @@ class IMBREX_LOCK SpinLock {
 
 // A child of fork() has no thread but the forking one, so it would wait for ever for a lock that
 // another thread held, and might read a table that this thread was changing. fork() therefore takes
-// all these locks first (sched/life/life.cpp).
+// all these locks first (sched/life/life.cpp). It would also wait for a thread that was making a
+// static object, so a function that makes such a table is called once at load.
 //
 // Thread safety: all. The holder of a lasting lock takes no second one, and does not fork.
 class LastingLocks {

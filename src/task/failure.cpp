@@ -283,6 +283,7 @@ Lately& lately() noexcept {
   static Lately* const never_destroyed = new Lately;
   return *never_destroyed;
 }
+[[maybe_unused]] const Lately& lately_at_load = lately();
 
 // The suffix that names the task of a failure.
 std::string suffix_of(const detail::TaskLabel& who) {

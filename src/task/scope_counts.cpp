@@ -36,6 +36,7 @@ WithLog& with_log() noexcept {
   static WithLog* const never_destroyed = new WithLog;  // used last by exit()
   return *never_destroyed;
 }
+[[maybe_unused]] const WithLog& with_log_at_load = with_log();
 
 }  // namespace
 

@@ -49,6 +49,7 @@ Names& names() {
   static Names& table = *new Names;  // used after static destructors have run
   return table;
 }
+[[maybe_unused]] const Names& names_at_load = names();
 
 // The operations that have no records, by kind.
 struct Unrecorded {

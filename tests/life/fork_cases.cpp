@@ -213,6 +213,30 @@ int foreign_thread_forks() {
   return failures;
 }
 
+// The names of tasks that are no literals lie in a table, which nearly always has a reader here.
+int fork_under_names() {
+  constexpr int names = 20;
+  expect(work() == 55, "the parent's tasks");
+  std::atomic<bool> over = false;
+  std::vector<std::thread> threads;
+  for (int index = 0; index < 3; ++index) {
+    threads.emplace_back([&over] {
+      while (!over) {
+        for (int name = 0; name < names; ++name) (void)imbrex::Name("name " + std::to_string(name));
+      }
+    });
+  }
+  for (int round = 0; round < 20; ++round) {
+    expect(in_child([round] {
+             return task("new " + std::to_string(round)).spawn([] { return 5; }).get();
+           }) == 5,
+           "a child that makes a name");
+  }
+  over = true;
+  for (std::thread& thread : threads) thread.join();
+  return failures;
+}
+
 // Threads start and stop, tasks fail, and names are looked up, so another thread may hold any lock
 // when the process forks.
 int fork_under_load() {
@@ -305,6 +329,7 @@ const imbrex::test::Cases cases{
     {"fork_in_a_finish", fork_in_a_finish},
     {"foreign_thread_forks", foreign_thread_forks},
     {"fork_under_load", fork_under_load},
+    {"fork_under_names", fork_under_names},
     {"settings_of_the_program", settings_of_the_program},
     {"failures_stay_with_the_parent", failures_stay_with_the_parent},
     {"traces_of_children", traces_of_children},

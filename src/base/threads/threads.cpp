@@ -33,8 +33,7 @@ Known& known() {
   static auto& all = *new Known;  // never destroyed: a thread may end after static objects
   return all;
 }
-// Made at load: a child of fork() would wait for ever for a thread of its parent that makes it.
-[[maybe_unused]] const Known& made_at_load = known();
+[[maybe_unused]] const Known& known_at_load = known();
 
 bool contains(const std::vector<pid_t>& threads, const pid_t thread) {
   return std::ranges::find(threads, thread) != threads.end();

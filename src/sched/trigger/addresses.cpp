@@ -30,6 +30,7 @@ Texts& texts() {
   static auto& all_texts = *new Texts;
   return all_texts;
 }
+[[maybe_unused]] const Texts& addresses_at_load = texts();
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/guarded.hpp"
+#include "base/spin_lock.hpp"
 #include "imbrex/detail/waist.hpp"
 
 namespace imbrex::detail {
@@ -21,7 +22,7 @@ struct Hash {
 };
 
 struct Texts {
-  std::shared_mutex lock;  // most calls only read
+  base::LastingLock<std::shared_mutex> lock;  // most calls only read
   std::unordered_set<std::string, Hash, std::equal_to<>> known  // its strings never move
       IMBREX_GUARDED_BY(lock);
 };
@@ -31,6 +32,7 @@ Texts& texts() {
   static auto& all_texts = *new Texts;
   return all_texts;
 }
+[[maybe_unused]] const Texts& texts_at_load = texts();
 
 // Null if the text is unknown. The analysis does not know std::shared_lock.
 const char* find(Texts& kept, const std::string_view text) IMBREX_LOCKS_NOT_SEEN {
