@@ -111,7 +111,8 @@ TEST(Options, say_where_the_setting_of_an_earlier_version_went) {
 
 TEST(Options, refuse_a_malformed_value_of_any_length_in_one_short_line) {
   for (const char* const name : {"IMBREX_POLICY", "IMBREX_WORKERS", "IMBREX_BIND"}) {
-    const std::string value = std::string(9, 'x') + "\n" + std::string(9999, 'x');
+    std::string value(10'009, 'x');
+    value[9] = '\n';
     const Variable option(name, value.c_str());
     const std::string text = refusal();
     EXPECT_NE(text.find(std::string(name) + "=xxx"), std::string::npos) << text;
