@@ -1,37 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/parking.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <bit>
-#include <climits>
-#include <ctime>
+
+#include "base/futex.hpp"
 
 namespace imbrex::base {
-
-namespace {
-
-constexpr std::uint32_t any_bit = FUTEX_BITSET_MATCH_ANY;
-
-std::uint64_t after(const std::uint64_t ns) noexcept { return ns == 0 ? 0 : monotonic_ns() + ns; }
-
-// Waits while `word` has `value`, for a wake-up of those bits, until a time of the monotonic clock
-// (0: no limit).
-void futex_wait(std::atomic<std::uint32_t>& word, const std::uint32_t value,
-                const std::uint64_t until_ns, const std::uint32_t bits) noexcept {
-  const timespec time{static_cast<time_t>(until_ns / 1'000'000'000),
-                      static_cast<long>(until_ns % 1'000'000'000)};
-  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, value, until_ns == 0 ? nullptr : &time,
-          nullptr, bits);
-}
-
-void futex_wake(std::atomic<std::uint32_t>& word, const std::uint32_t bits) noexcept {
-  syscall(SYS_futex, &word, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, nullptr, nullptr, bits);
-}
-
-}  // namespace
 
 Parking::Parking(const int most)
     : chunks_(zeros<Chunk>(static_cast<std::size_t>(most / chunk_places) + 1)),
@@ -81,7 +55,7 @@ bool Parking::cancel(const int place) noexcept { return wake_if_drowsy(word_of(p
 bool Parking::sleep(const int place, const std::uint64_t timeout_us) noexcept {
   std::atomic<std::uint32_t>& word = word_of(place);
   std::atomic<std::uint32_t>& calls = at(place / cluster_places * cluster_places).calls;
-  const std::uint64_t end = after(timeout_us * 1000);
+  const std::uint64_t end = time_after(timeout_us * 1000);
   for (;;) {
     const std::uint32_t before = calls.load(std::memory_order_acquire);
     if (word.load(std::memory_order_acquire) != drowsy) return true;  // pairs with wake_if_drowsy()
@@ -152,29 +126,6 @@ void Parking::wake_cluster(const int cluster, std::uint32_t places) noexcept {
   std::atomic<std::uint32_t>& calls = at(first).calls;
   calls.fetch_add(1, std::memory_order_release);
   futex_wake(calls, slept);
-}
-
-void Bell::ring() noexcept {
-  // After this line the owner may destroy the bell; a late wake-up wakes at most one thread for
-  // nothing.
-  if (word_.exchange(rung, std::memory_order_acq_rel) == awaited) futex_wake(word_, any_bit);
-}
-
-bool Bell::wait(const std::uint64_t timeout_ns) noexcept {
-  const std::uint64_t end = after(timeout_ns);
-  std::uint32_t expected = quiet;
-  if (!word_.compare_exchange_strong(expected, awaited, std::memory_order_acq_rel)) {
-    return was_rung();
-  }
-  while (word_.load(std::memory_order_relaxed) == awaited) {
-    futex_wait(word_, awaited, end, any_bit);
-    expected = awaited;
-    if (end != 0 && monotonic_ns() >= end &&
-        word_.compare_exchange_strong(expected, quiet, std::memory_order_acq_rel)) {
-      return false;
-    }
-  }
-  return was_rung();
 }
 
 }  // namespace imbrex::base

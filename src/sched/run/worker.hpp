@@ -20,6 +20,7 @@
 #include <string>
 #include <thread>
 
+#include "base/bell.hpp"
 #include "base/parking.hpp"
 #include "base/slab.hpp"
 #include "fiber/fiber.hpp"
