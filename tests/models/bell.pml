@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * base::Bell (base/bell.hpp) under the memory model of C++. Checked for every interleaving by spin
+ * base::Bell (base/sleep/bell.hpp) under the memory model of C++. Checked for every interleaving by spin
  * (run_model.sh).
  *
  * Two ringers leave an errand each, then ring. The owner hears the bell, looks for errands, and waits

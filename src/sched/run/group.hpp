@@ -24,7 +24,7 @@
 
 #include "base/arch.hpp"
 #include "base/guarded.hpp"
-#include "base/parking.hpp"
+#include "base/sleep/parking.hpp"
 #include "base/spin_lock.hpp"
 #include "base/zeros.hpp"
 #include "imbrex/detail/groups.hpp"

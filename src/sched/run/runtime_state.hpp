@@ -15,7 +15,7 @@
 
 #include "base/guarded.hpp"
 #include "base/options.hpp"
-#include "base/parking.hpp"
+#include "base/sleep/parking.hpp"
 #include "base/slab.hpp"
 #include "base/spin_lock.hpp"
 #include "base/topology.hpp"

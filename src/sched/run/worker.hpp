@@ -20,8 +20,8 @@
 #include <string>
 #include <thread>
 
-#include "base/bell.hpp"
-#include "base/parking.hpp"
+#include "base/sleep/bell.hpp"
+#include "base/sleep/parking.hpp"
 #include "base/slab.hpp"
 #include "fiber/fiber.hpp"
 #include "sched/policy/stealing.hpp"

@@ -2,7 +2,7 @@
 // Waiting, by the running task, for an event or a completion.
 #include <fmt/format.h>
 
-#include "base/bell.hpp"
+#include "base/sleep/bell.hpp"
 #include "base/check.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/plug_ins.hpp"

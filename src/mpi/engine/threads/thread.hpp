@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "base/bell.hpp"
+#include "base/sleep/bell.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/engine/threads/last_join.hpp"

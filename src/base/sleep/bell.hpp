@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/futex.hpp"
+#include "base/sleep/futex.hpp"
 
 namespace imbrex::base {
 

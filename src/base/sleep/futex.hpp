@@ -23,8 +23,8 @@ constexpr std::uint32_t any_bit = FUTEX_BITSET_MATCH_ANY;
   return ns == 0 ? 0 : monotonic_ns() + ns;
 }
 
-// Waits while `word` has `value`, for a call that wakes one of `bits`, until a time of the monotonic
-// clock (0: no limit). May return early.
+// Waits while `word` has `value`, for a call that wakes one of `bits`, until a time of the
+// monotonic clock (0: no limit). May return early.
 inline void futex_wait(std::atomic<std::uint32_t>& word, const std::uint32_t value,
                        const std::uint64_t until_ns, const std::uint32_t bits) noexcept {
   const timespec time{static_cast<time_t>(until_ns / 1'000'000'000),

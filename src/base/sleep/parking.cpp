@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/parking.hpp"
+#include "base/sleep/parking.hpp"
 
 #include <bit>
 
-#include "base/futex.hpp"
+#include "base/sleep/futex.hpp"
 
 namespace imbrex::base {
 

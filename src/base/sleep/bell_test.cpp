@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/bell.hpp"
+#include "base/sleep/bell.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/parking.hpp"
+#include "base/sleep/parking.hpp"
 
 #include <gtest/gtest.h>
 
