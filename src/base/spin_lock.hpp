@@ -61,7 +61,8 @@ class LastingLocks {
   LastingLocks* next_ = nullptr;  // the lock made before
 };
 
-// `Lock` is base::SpinLock or std::mutex. REQUIRES: the object is never destroyed.
+// `Lock` is base::SpinLock or std::mutex, and no std::shared_mutex: a child cannot unlock one that
+// its parent's thread has locked. REQUIRES: the object is never destroyed.
 template <class Lock>
 class IMBREX_LOCK LastingLock : public Lock, private LastingLocks {
  public:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Texts that are kept until the end of the program, each once: names that are no literals.
+#include <array>
+#include <climits>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -21,33 +22,30 @@ struct Hash {
   }
 };
 
-struct Texts {
-  base::LastingLock<std::shared_mutex> lock;  // most calls only read
+// A part of the table, so that threads seldom meet.
+struct Part {
+  base::LastingLock<std::mutex> lock;
   std::unordered_set<std::string, Hash, std::equal_to<>> known  // its strings never move
       IMBREX_GUARDED_BY(lock);
 };
+constexpr unsigned parts_bits = 4;
+using Parts = std::array<Part, 1 << parts_bits>;
 
 // Never destroyed: reports and traces are written after static objects are destroyed.
-Texts& texts() {
-  static auto& all_texts = *new Texts;
-  return all_texts;
+Parts& parts() {
+  static auto& all_parts = *new Parts;
+  return all_parts;
 }
-[[maybe_unused]] const Texts& texts_at_load = texts();
-
-// Null if the text is unknown. The analysis does not know std::shared_lock.
-const char* find(Texts& kept, const std::string_view text) IMBREX_LOCKS_NOT_SEEN {
-  const std::shared_lock guard(kept.lock);
-  const auto found = kept.known.find(text);
-  return found != kept.known.end() ? found->c_str() : nullptr;
-}
+[[maybe_unused]] const Parts& parts_at_load = parts();
 
 }  // namespace
 
 const char* keep_text(const std::string_view text) {
-  Texts& kept = texts();
-  if (const char* const known = find(kept, text)) return known;
-  const std::lock_guard guard(kept.lock);
-  return kept.known.emplace(text).first->c_str();
+  // By the first bits, since the sets use the last ones.
+  Part& part = parts()[Hash{}(text) >> (sizeof(std::size_t) * CHAR_BIT - parts_bits)];
+  const std::lock_guard guard(part.lock);
+  const auto found = part.known.find(text);
+  return (found != part.known.end() ? found : part.known.emplace(text).first)->c_str();
 }
 
 }  // namespace imbrex::detail
