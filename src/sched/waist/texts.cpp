@@ -41,7 +41,7 @@ Parts& parts() {
 }  // namespace
 
 const char* keep_text(const std::string_view text) {
-  // By the first bits, since the sets use the last ones.
+  // The first bits choose the part, since the sets use the last ones.
   Part& part = parts()[Hash{}(text) >> (sizeof(std::size_t) * CHAR_BIT - parts_bits)];
   const std::lock_guard guard(part.lock);
   const auto found = part.known.find(text);
