@@ -10,6 +10,7 @@
 
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/engine/handlers.hpp"
+#include "mpi/engine/lifetime.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/calls/give.hpp"
 #include "mpi/messages/requests/request_table.hpp"

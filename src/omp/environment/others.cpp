@@ -236,6 +236,7 @@ void look_for_new_others() {
 
 void forget_look() noexcept {
   ::new (&lock) base::SpinLock;
+  const std::lock_guard guard(lock);
   told = nullptr;
 }
 

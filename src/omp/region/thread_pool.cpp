@@ -112,6 +112,7 @@ void give_back(const std::vector<PoolThread*>& threads) noexcept {
 
 void forget_threads() noexcept {
   ::new (&lock) base::SpinLock;  // another thread may have held it
+  const std::lock_guard guard(lock);
   free_threads = nullptr;
   threads_made.store(0, std::memory_order_relaxed);
 }

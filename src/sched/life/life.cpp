@@ -71,7 +71,7 @@ void before_fork() noexcept IMBREX_LOCKS_NOT_SEEN {
   now.tables = base::LastingLocks::take_all();
 }
 
-void give_memory_back() noexcept {
+void give_memory_back() noexcept IMBREX_LOCKS_NOT_SEEN {
   base::LastingLocks::give_all(held().tables);
   if (held().runtime == nullptr) return;
   held().runtime->small_slots.give_up();

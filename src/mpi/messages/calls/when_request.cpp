@@ -10,6 +10,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/mpi.h"
+#include "mpi/engine/lifetime.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/calls/give.hpp"
 #include "mpi/messages/calls/receives.hpp"
