@@ -139,15 +139,15 @@ class Recorded(unittest.TestCase):
         head, events = trace / "rank-2.json", trace / "rank-2.events"
         text, data = head.read_text(encoding="utf-8"), events.read_bytes()
 
-        def refused(words, *arguments):
+        def refused(words, *arguments, status=1):
             results = self.folder / "none.json"
             done = self.call("--json", results, "--trace", trace, *arguments)
-            self.assertEqual((done.returncode, results.exists()), (1, False), done.stderr)
+            self.assertEqual((done.returncode, results.exists()), (status, False), done.stderr)
             self.assertIn(words, done.stderr)
 
         refused("there is no kernel foo", "--kernels", "foo=3ms")
         refused("the trace in", "--ranks", 5)
-        refused("--speed 0", "--speed", 0)
+        refused("argument --speed: 0 is out of range", "--speed", 0, status=2)
         refused("--n is not an option", "--n", 5)
         events.write_bytes(data[:-70])
         refused("rank-2.events: truncated")
