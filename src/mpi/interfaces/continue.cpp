@@ -55,8 +55,7 @@ class Continuation {
   void call() {
     int code = MPI_SUCCESS;
     for (const MPI_Status& status : statuses_) {
-      if (status.MPI_ERROR == MPI_SUCCESS) continue;
-      code = statuses_.size() == 1 ? status.MPI_ERROR : static_cast<int>(MPI_ERR_IN_STATUS);
+      if (status.MPI_ERROR != MPI_SUCCESS) code = MPI_ERR_IN_STATUS;
     }
     function_(code, static_cast<int>(statuses_.size()), statuses_.data(), argument_);
   }
@@ -200,12 +199,13 @@ int continue_all(int count, MPI_Request requests[], imbrex_continuation* functio
 }  // namespace
 
 void cancel_continued(imbrex_continuation* function, const Asks& argument) {
-  messages::cancel_given(&OnlyOne::complete, [&](const Given& given) {
-    const auto& one = static_cast<const OnlyOne&>(given);
-    return one.function == function && argument(one.argument);
-  });
-  messages::cancel_given(&Part::complete, [&](const Given& given) {
-    return static_cast<const Part&>(given).whole.is_of(function, argument);
+  messages::cancel_given([&](const Given& given) {
+    if (given.done == &OnlyOne::complete) {
+      const auto& one = static_cast<const OnlyOne&>(given);
+      return one.function == function && argument(one.argument);
+    }
+    return given.done == &Part::complete &&
+           static_cast<const Part&>(given).whole.is_of(function, argument);
   });
 }
 

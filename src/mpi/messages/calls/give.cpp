@@ -84,9 +84,7 @@ Gave give_ours(Substitute& ours, MPI_Request& request, Given& given,
   give_up(ours, request);
   const bool waits = ours.attend(given);
   if (token != nullptr) give_token(*token);  // not the operation's: that may have ended
-  if (!waits) return Gave::complete;
-  detail::wake_poller();  // the caller goes on, so an idle worker must poll
-  return Gave::away;
+  return waits ? Gave::away : Gave::complete;
 }
 
 }  // namespace
@@ -126,21 +124,17 @@ Gave give_request(const Call& call, MPI_Request& request, Given& given, const bo
   given.its = &lasting;
   if (done != 0 || lasting.code != MPI_SUCCESS) return Gave::complete;
   engine().add(lasting);
-  detail::wake_poller();  // the caller goes on, so an idle worker must poll
   return Gave::away;
 }
 
-void cancel_given(Given::Done* const done, const std::function<bool(const Given&)>& is_it) {
+void cancel_given(const std::function<bool(const Given&)>& is_it) {
   cancel_where(
       [&](const Listener& listener) {
-        if (listener.fire != &on_completion) return false;
-        const auto& given = static_cast<const Given&>(listener);
-        return given.done == done && is_it(given);
+        return listener.fire == &on_completion && is_it(static_cast<const Given&>(listener));
       },
       [&](const Operation& operation) {
-        if (!is_of_mpi(operation)) return false;
-        const Given& given = *static_cast<const GivenOperation&>(operation).given;
-        return given.done == done && is_it(given);
+        return is_of_mpi(operation) &&
+               is_it(*static_cast<const GivenOperation&>(operation).given);
       });
 }
 

@@ -43,7 +43,8 @@ struct Given : Listener {
 };
 
 enum class Gave : std::uint8_t {
-  away,      // `done` will be called, or has been
+  away,      // `done` will be called, or has been; the caller calls detail::wake_poller() before it
+             // goes on, so that an idle worker polls
   complete,  // the caller must call finish(), now or later
   refused    // nothing has happened: a persistent request that is not active
 };
@@ -54,8 +55,8 @@ enum class Gave : std::uint8_t {
 [[nodiscard]] Gave give_request(const Call& call, MPI_Request& request, Given& given, bool tests,
                                 const detail::Completion* future);
 
-// Asks to cancel the operations that were given with this function and that `is_it` recognises. Too
-// late is no error. `is_it` is called with a lock held.
-void cancel_given(Given::Done* done, const std::function<bool(const Given&)>& is_it);
+// Asks to cancel the operations that were given and that `is_it` recognises. Too late is no error.
+// `is_it` is called with a lock held; `done` tells it the class of its argument.
+void cancel_given(const std::function<bool(const Given&)>& is_it);
 
 }  // namespace imbrex::mpi::messages

@@ -31,9 +31,9 @@ void require_active(const char* call) {
 // Sets the promise for a request that was given away, once it is complete.
 struct Promised : Given {
   Promised(const char* its_call, const mpi::StatusPlace& its_place)
-      : Given(&Promised::set), call(its_call), place(its_place) {}
+      : Given(&Promised::complete), call(its_call), place(its_place) {}
 
-  static void set(Given& self, End end) noexcept {
+  static void complete(Given& self, End end) noexcept {
     const std::unique_ptr<Promised> owned(static_cast<Promised*>(&self));
     try {
       owned->set(end);
@@ -76,7 +76,10 @@ Future<MPI_Status> mpi::take_over(const char* call, MPI_Request& request,
   Future<MPI_Status> future = promised->promise.future();
   const Call its{.name = call, .at_once = true, .throws = true};
   switch (messages::give_request(its, request, *promised, true, detail::completion_of(future))) {
-    case Gave::away: static_cast<void>(promised.release()); break;
+    case Gave::away:
+      static_cast<void>(promised.release());
+      detail::wake_poller();
+      break;
     case Gave::complete: promised.release()->finish(); break;
     case Gave::refused: throw promised->refuse();
   }
@@ -101,7 +104,8 @@ Future<MPI_Status> when(MPI_Request& request) {
 void cancel(const Future<MPI_Status>& future) {
   if (!future.valid()) throw Error("imbrex: cancel() of an empty future");
   require_active("cancel()");
-  mpi::messages::cancel_given(&Promised::set, [&future](const Given& given) {
+  mpi::messages::cancel_given([&future](const Given& given) {
+    if (given.done != &Promised::complete) return false;
     const auto& promised = static_cast<const Promised&>(given);
     return detail::completion_of(promised.promise.future()) == detail::completion_of(future);
   });
