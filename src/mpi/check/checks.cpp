@@ -60,14 +60,9 @@ struct Use {
     }
   }
 
-  MPI_Comm comm;
-  // The name of a task of OpenMP is in the debug information, which only a finding reads.
-  [[nodiscard]] std::string text() const {
-    report::Wait named = wait;
-    named.task = detail::describe(task);
-    return report::describe(named);
-  }
+  [[nodiscard]] std::string text() const { return describe(wait, task); }
 
+  MPI_Comm comm;
   report::Wait wait;  // read at once: the communicator may be freed before the operation ends
   detail::TaskLabel task;
   bool ordered;       // a collective

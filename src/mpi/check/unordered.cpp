@@ -27,13 +27,6 @@ struct Post {
   report::Wait wait;  // read at once: the communicator may be freed later
   detail::TaskLabel task;
   detail::Moment moment;
-
-  // The name of a task of OpenMP is in the debug information, which only a finding reads.
-  [[nodiscard]] std::string text() const {
-    report::Wait named = wait;
-    named.task = detail::describe(task);
-    return report::describe(named);
-  }
 };
 
 // The kind of a task: its name and place.
@@ -109,12 +102,14 @@ void post(const Envelope& envelope, const report::Wait& wait) {
       "imbrex:   {}\n"
       "imbrex:   {}. Give each message a tag of its own, or order the tasks by a dependency. If "
       "any order is right, say so by the info mpi_assert_allow_overtaking of the communicator",
-      envelope.receives ? "receive" : "send", envelope.receives ? "from" : "to", earlier->text(),
-      fresh.text(),
+      envelope.receives ? "receive" : "send", envelope.receives ? "from" : "to",
+      describe(earlier->wait, earlier->task), describe(fresh.wait, fresh.task),
       envelope.receives ? "Each task may get the message that the other one waits for"
                         : "The receiver may get the two messages in either order"));
 }
 
-void forget_posts(MPI_Comm comm) noexcept { posts().forget(comm); }
+void forget_posts(MPI_Comm comm) noexcept {
+  if (on()) posts().forget(comm);
+}
 
 }  // namespace imbrex::mpi::check

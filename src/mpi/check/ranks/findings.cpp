@@ -27,6 +27,10 @@ Findings& findings() noexcept {
 
 }  // namespace
 
+std::string describe(report::Wait wait, const detail::TaskLabel& task) {
+  wait.task = detail::describe(task);
+  return report::describe(wait);
+}
 
 void say_finding(const std::string& finding) {
   if (finding.empty()) return;
