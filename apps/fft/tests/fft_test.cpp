@@ -7,17 +7,12 @@
 
 #include <cmath>
 
+#include "../../harness/program.hpp"
 #include "../field.hpp"
 #include "../variants.hpp"
 
 namespace fft {
 namespace {
-
-int rank_count() {
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return size;
-}
 
 struct Variant {
   const char* name;
@@ -55,7 +50,7 @@ struct Memory {
 // visit(team, field) for each grid in each number of dimensions, n as small as can be and larger.
 template <class Visit>
 void on_every_grid(Visit&& visit) {
-  const int ranks = rank_count();
+  const int ranks = apps::ranks_of_all();
   for (int rows = 1; rows <= ranks; ++rows) {
     if (ranks % rows != 0) continue;
     const tiled::Team team({rows, ranks / rows});
@@ -143,7 +138,7 @@ TEST(pieces, joined_are_the_spectrum_of_the_whole) {
     if (field.dims != 2) return;
     Progress silent(0, "lines", 0);
     const Lines lines(field.n, Planning::estimate, 0, silent);
-    const Pieces pieces(field.n, rank_count(), Planning::estimate, 0, silent);
+    const Pieces pieces(field.n, apps::ranks_of_all(), Planning::estimate, 0, silent);
     for (const int parts : {1, 3, 64}) {
       Pipeline pipeline(team, 2, field.n, {.parts = parts, .chunks = 1}, false);
       const Memory memory(pipeline);
@@ -156,11 +151,11 @@ TEST(pieces, joined_are_the_spectrum_of_the_whole) {
 }
 
 TEST(pieces, move_each_point_to_its_place_while_lines_sleep) {
-  const tiled::Team team({1, rank_count()});
-  const Field field{Field::Kind::numbers, 2, 8 * rank_count(), 1};
+  const tiled::Team team({1, apps::ranks_of_all()});
+  const Field field{Field::Kind::numbers, 2, 8 * apps::ranks_of_all(), 1};
   Progress silent(0, "lines", 0);
   const Lines lines(field.n, Planning::estimate, 1e-6, silent);
-  const Pieces pieces(field.n, rank_count(), Planning::estimate, 1e-6, silent);
+  const Pieces pieces(field.n, apps::ranks_of_all(), Planning::estimate, 1e-6, silent);
   Pipeline pipeline(team, 2, field.n, {.parts = 4, .chunks = 4}, false);
   const Memory memory(pipeline);
   const Work work = memory.work(pipeline, lines);
@@ -170,9 +165,9 @@ TEST(pieces, move_each_point_to_its_place_while_lines_sleep) {
 }
 
 TEST(checks, see_a_wrong_point) {
-  const tiled::Team team({1, rank_count()});
+  const tiled::Team team({1, apps::ranks_of_all()});
   for (const Field::Kind kind : {Field::Kind::random, Field::Kind::wave}) {
-    const Field field{kind, 2, 16 * rank_count(), 1};
+    const Field field{kind, 2, 16 * apps::ranks_of_all(), 1};
     Progress silent(0, "lines", 0);
     const Lines lines(field.n, Planning::estimate, 0, silent);
     Pipeline pipeline(team, 2, field.n, {}, false);
@@ -182,7 +177,7 @@ TEST(checks, see_a_wrong_point) {
     run_messages(work);
     EXPECT_LT(check(field, pipeline.output(), work.steps.back(), false).largest(), error_limit);
     const double typical = field.points();
-    if (team.rank() == rank_count() - 1) work.steps.back()[1] += 1e-6 * typical;
+    if (team.rank() == apps::ranks_of_all() - 1) work.steps.back()[1] += 1e-6 * typical;
     const Errors errors = check(field, pipeline.output(), work.steps.back(), false);
     EXPECT_GT(*errors.whole, error_limit);
     EXPECT_EQ(errors.wave.has_value(), kind == Field::Kind::wave);
@@ -198,7 +193,7 @@ TEST(checks, see_a_wrong_point) {
 TEST(library, finds_the_spectrum_of_the_whole) {
   if (!Library::is_there()) GTEST_SKIP() << "built without FFTW's library for MPI";
   for (const int dims : {2, 3}) {
-    const Field field{Field::Kind::random, dims, 4 * rank_count(), 2};
+    const Field field{Field::Kind::random, dims, 4 * apps::ranks_of_all(), 2};
     Library library(dims, field.n, Planning::estimate);
     fill(field, library.input(), library.points());
     library.run();
@@ -207,8 +202,8 @@ TEST(library, finds_the_spectrum_of_the_whole) {
 }
 
 TEST(check, knows_the_spectrum_of_a_wave) {
-  const tiled::Team team({1, rank_count()});
-  const Field field{Field::Kind::wave, 2, 8 * rank_count(), 1};
+  const tiled::Team team({1, apps::ranks_of_all()});
+  const Field field{Field::Kind::wave, 2, 8 * apps::ranks_of_all(), 1};
   Progress silent(0, "lines", 0);
   const Lines lines(field.n, Planning::estimate, 0, silent);
   Pipeline pipeline(team, 2, field.n, {}, false);

@@ -21,6 +21,7 @@
 #include <string>
 #include <tuple>
 
+#include "../../harness/program.hpp"
 #include "matvec/matvec.hpp"
 #include "shuffle/timed.hpp"
 #include "shuffle/variants.hpp"
@@ -28,17 +29,6 @@
 
 namespace mapreduce {
 namespace {
-
-int rank_here() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-int rank_count() {
-  int ranks = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  return ranks;
-}
 
 // A file of this rank's own, that is gone at the end.
 class ScratchFile {
@@ -163,7 +153,7 @@ TEST(word_count, every_variant_counts_as_a_stream_does) {
         run(variant, count, chunks);
         EXPECT_EQ(digest_of_all(count.counts(), MPI_COMM_WORLD), digest_of(count_alone(text)));
         const Ranking ranking = gather(count.counts(), MPI_COMM_WORLD);
-        if (rank_here() == 0) expect_counts(ranking, words);
+        if (apps::rank_of_all() == 0) expect_counts(ranking, words);
       }
     }
   }
@@ -216,8 +206,8 @@ TEST(matrix_vector_product, every_variant_finds_the_product_of_plain_loops) {
         SCOPED_TRACE(testing::Message() << variant.name << ", n " << n << ", " << chunks);
         run(variant, product, chunks);
         for (std::size_t row = 0; row < product.y().size(); ++row) {
-          const auto i = row * static_cast<std::size_t>(rank_count()) +
-                         static_cast<std::size_t>(rank_here());
+          const auto i = row * static_cast<std::size_t>(apps::ranks_of_all()) +
+                         static_cast<std::size_t>(apps::rank_of_all());
           ASSERT_NEAR(product.y()[row], static_cast<double>(expected[i]), 1e-13 * n) << i;
         }
         EXPECT_LE(product.error(), 1);
@@ -233,7 +223,7 @@ class Forgetful : public Program {
   void begin() override { program_.begin(); }
   void map(Chunks chunks, Output& output) override { program_.map(chunks, output); }
   void reduce(std::span<const std::byte> tuples) override {
-    const bool lost = rank_here() == 0 && !tuples.empty() && !forgotten_.exchange(true);
+    const bool lost = apps::rank_of_all() == 0 && !tuples.empty() && !forgotten_.exchange(true);
     if (!lost) program_.reduce(tuples);
   }
   void end() override { program_.end(); }
@@ -269,7 +259,7 @@ class Labels : public Program {
     for (std::uint32_t chunk = static_cast<std::uint32_t>(chunks.first);
          chunk < static_cast<std::uint32_t>(chunks.end); ++chunk) {
       for (std::uint32_t to = 0; to < output.size(); ++to) {
-        const auto from = static_cast<std::uint32_t>(rank_here());
+        const auto from = static_cast<std::uint32_t>(apps::rank_of_all());
         const std::vector<std::uint32_t> label{from, to, chunk};
         const std::size_t times = times_of(label);
         for (std::size_t k = 0; k < times; ++k) append(output[to], label.data(), 3);
@@ -288,10 +278,10 @@ class Labels : public Program {
 
   void expect_all(const int chunks) const {
     std::map<std::vector<std::uint32_t>, std::size_t> expected;
-    for (int from = 0; from < rank_count(); ++from) {
+    for (int from = 0; from < apps::ranks_of_all(); ++from) {
       for (int chunk = 0; chunk < chunks; ++chunk) {
         const std::vector<std::uint32_t> label{static_cast<std::uint32_t>(from),
-                                               static_cast<std::uint32_t>(rank_here()),
+                                               static_cast<std::uint32_t>(apps::rank_of_all()),
                                                static_cast<std::uint32_t>(chunk)};
         if (times_of(label) != 0) expected[label] = times_of(label);
       }
@@ -345,7 +335,7 @@ TEST(partial_receive, goes_block_by_block_if_the_option_says_so) {
 
 TEST(variants, with_timed_kernels_take_the_times_of_the_kernels) {
   const ChunkCost cost{.map_s = 2e-3, .reduce_s = 1e-3, .bytes = 4800};
-  Timed timed(cost, rank_count());
+  Timed timed(cost, apps::ranks_of_all());
   for (const Variant& variant : all_variants) {
     SCOPED_TRACE(variant.name);
     const double begin = MPI_Wtime();
