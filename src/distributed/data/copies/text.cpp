@@ -96,18 +96,18 @@ std::string Broadcasts::Protocol::text_of(const Arrival& arrival) const {
       fmt::format("{} from rank {} (transfer {})", text_of(arrival.name.datum), arrival.name.root,
                   arrival.name.ticket);
   const int own = transfers_.rank();
+  const char* const without_reader =
+      arrival.has_reader ? "" : ", where no reader has been inserted";
   switch (arrival.stage) {
     case Arrival::Stage::awaited:
       return fmt::format("rank {} waits for {}: nothing has arrived", own, from);
     case Arrival::Stage::postponed:
       return fmt::format("{} waits on rank {} for a reader on rank {}", from, arrival.parent, own);
     case Arrival::Stage::landing:
-      return fmt::format("rank {} {} {}: {} of {} segments have arrived from rank {}", own,
-                         arrival.has_reader ? "waits for" : "receives", from, passing.here,
-                         passing.segments, arrival.parent);
+      return fmt::format("{}: {} of {} segments have arrived from rank {} on rank {}{}", from,
+                         passing.here, passing.segments, arrival.parent, own, without_reader);
     case Arrival::Stage::here:
-      return fmt::format("{} has arrived on rank {}{}", from, own,
-                         arrival.has_reader ? "" : ", where no reader has been inserted");
+      return fmt::format("{} has arrived on rank {}{}", from, own, without_reader);
     case Arrival::Stage::failed:
       return fmt::format("{} cannot arrive on rank {}: {}", from, own, passing.why);
   }
