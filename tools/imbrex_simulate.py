@@ -238,6 +238,8 @@ def run(options):
     for (value, point, _, settings), need in zip(jobs, needs):
         if need:
             print(f"imbrex simulate: {need}", file=sys.stderr)
+        if options.trace is not None:
+            point["recorded"].rebuild()
         record = point["sizes"] | simulate(program, settings) | {"sweep": value}
         records.append(record)
         print(line_of(record, first), flush=True)
@@ -295,7 +297,7 @@ def jobs_of(options, value):
 def jobs_of_trace(options, value, network, policies):
     """jobs_of() for a recorded run: the trace has the number of ranks, and that of workers unless
     the user gives another one."""
-    run_of_trace = recorded.Run(options.trace)
+    run_of_trace = recorded.read_run(options.trace)
     machine = argparse.Namespace(**vars(options))
     for name in ("ranks", "workers"):
         if getattr(machine, name) is None:
@@ -615,7 +617,7 @@ def size_of(options, point, policy):
     is_carried = program in ("broadcast", "pool")
     fixed = limits.fixed_bytes(ranks, point["workers"], policy, is_carried)
     if program == recorded.RECORDED:
-        fixed += point["recorded"].records * recorded.RECORD_BYTES
+        fixed += point["recorded"].bytes
     tasks, live = tasks_of(program, point)
     reduced = [f"--{name}" for name in REDUCE.get(program, ())] + ["--ranks"]
     reduced += ["--workers"] if point["workers"] > 64 else []

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A recorded run for `imbrex simulate --trace`: reads and checks the heads of its files, and writes
-what imbrex-simulate needs of them. That program reads the records.
+"""A recorded run for `imbrex simulate --trace`: the heads of its files say what the simulation
+needs, and imbrex_trace/steps.py rebuilds the run for imbrex-simulate.
 """
+import functools
+import gc
 import os
-import re
+import sys
 import tempfile
 
 from imbrex_errors import CommandError
-from imbrex_trace import reader
+from imbrex_trace import reader, steps
 
 RECORDED = "trace"  # the name of the program
-RECORD_BYTES = 250  # of memory, for each record of a simulated trace: estimated, not measured
+# Memory for each record: of the rank that is rebuilt, as measured; of the simulation, estimated.
+REBUILT_BYTES, SIMULATED_BYTES = 450, 250
 LARGE = 10_000_000  # records
 ABOUT = "DIRECTORY holds the trace of a run."
 
@@ -23,46 +26,45 @@ def add_options(parser, amount):
 
 
 class Run:
-    """A whole trace, by its heads. Its file for imbrex-simulate exists as long as the object."""
+    """A whole trace. The file for imbrex-simulate exists as long as the object."""
 
     def __init__(self, directory):
-        self.folder = None
-        self.heads = [read_whole(path, directory) for path in reader.head_files(directory).values()]
-        sizes = sorted({head["ranks"] for head in self.heads})
-        if len(sizes) > 1:
-            raise CommandError(f"{directory}: holds files of runs with {sizes[0]} and {sizes[-1]} "
-                               "ranks: remove the old ones")
-        self.ranks = sizes[0]
-        present = {head["rank"] for head in self.heads}
-        missing = [str(rank) for rank in range(self.ranks) if rank not in present]
-        if missing:
-            raise CommandError(f"{directory}: of {self.ranks} ranks, no file of rank "
-                               f"{', '.join(missing)}: a simulation needs all ranks")
-        if len(self.heads) > self.ranks:
-            raise CommandError(f"{directory}: rank {max(present)} in a run of {self.ranks} ranks")
-        self.heads.sort(key=lambda head: head["rank"])
-        self.workers = max(head["workers"] for head in self.heads)
-        self.records = sum(head["events"] for head in self.heads)
-        self.names = sorted({entry["name"] for head in self.heads for entry in head["names"]})
+        self.heads = reader.read_heads(directory)
+        gaps = reader.describe_gaps(self.heads)
+        if gaps:
+            raise CommandError(f"{directory}: {gaps}. A simulation needs the whole run")
+        self.folder = tempfile.TemporaryDirectory(prefix="imbrex-simulate-")
+        self.steps = os.path.join(self.folder.name, "steps")
+        self.is_rebuilt = False
+        self.ranks = len(self.heads)
+        self.workers = max(head.workers for head in self.heads)
+        counts = [head.count for head in self.heads]
+        self.records = sum(counts)
+        self.bytes = max(max(counts) * REBUILT_BYTES, self.records * SIMULATED_BYTES)
+        self.names = sorted({name.name for head in self.heads for name in head.names})
+
+    def rebuild(self):
+        """Writes the file and tells the user of gaps, at the first call."""
+        if self.is_rebuilt:
+            return
+        gc.disable()  # millions of objects, and no garbage: a search takes a third of the time
+        left_out = steps.write(self.heads, self.steps)
+        gc.enable()
+        self.is_rebuilt = True
+        for what, count in sorted(left_out.items()):
+            print(f"imbrex simulate: not simulated: {what} ({count} times)", file=sys.stderr)
 
     def settings_of(self, times, speed):
-        """Settings of imbrex-simulate. `times` are nanoseconds by the name of a task."""
-        if self.folder is not None:  # for another policy: the user has been told of gaps
-            return {"heads": os.path.join(self.folder.name, "heads"), "speed": speed, "tells": 0}
-        self.folder = tempfile.TemporaryDirectory(prefix="imbrex-simulate-")
-        path = os.path.join(self.folder.name, "heads")
-        with open(path, "w", encoding="utf-8", errors="replace") as file:
-            for head in self.heads:
-                file.write(f"{head['rank']} {head['workers']} {head['events']} "
-                           f"{len(head['names'])}\n{head['records']}\n")
-                for entry in head["names"]:
-                    name = re.sub(r"[\x00-\x1f]", " ", entry["name"])
-                    file.write(f"{round(times.get(entry['name'], -1))} {name}\n")
-        return {"heads": path, "speed": speed, "tells": 1}
+        """Settings of imbrex-simulate, once rebuild() has returned. `times` are nanoseconds by the
+        name of a task."""
+        settings = {"steps": self.steps, "speed": speed, "kernels": len(times)}
+        for number, (name, time) in enumerate(times.items()):
+            settings |= {f"name.{number}": name, f"kernel.{number}": round(time)}
+        return settings
 
     def unrecorded(self):
         """A line about what the trace does not contain; empty if there is nothing."""
-        what = reader.describe_unrecorded(reader.unrecorded_of(head) for head in self.heads)
+        what = reader.describe_unrecorded(head.unrecorded for head in self.heads)
         return f"not recorded, and so not simulated: {what}" if what else ""
 
     def size_in_words(self):
@@ -70,19 +72,7 @@ class Run:
         if self.records < LARGE:
             return ""
         return (f"about {self.records / 1e6:.1f} million records, at most "
-                f"{self.records * RECORD_BYTES / 2 ** 30:.1f} GiB of memory")
+                f"{self.bytes / 2 ** 30:.1f} GiB of memory")
 
 
-def read_whole(path, directory):
-    head = reader.read_head(path)
-    if path.name != f"rank-{head['rank']}.json":
-        raise CommandError(f"{path}: the file says rank {head['rank']}, unlike its name")
-    if head.get("cut") or head.get("lost"):
-        why = (f"the rank ended by {head['cut']}" if head.get("cut") else
-               f"there was no room for {head['lost']} records")
-        raise CommandError(f"{path}: the trace is incomplete: {why}. A simulation needs the whole "
-                           "run")
-    records = path.with_suffix(".events")
-    if not records.is_file():
-        raise CommandError(f"{records}: missing, though its .json is there")
-    return head | {"records": os.path.abspath(records), "directory": directory}
+read_run = functools.lru_cache(Run)  # several points and values of a sweep use one trace

@@ -3,12 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/text/brief.hpp"
 #include "imbrex/error.hpp"
@@ -149,6 +148,15 @@ constexpr Time kernel_ns_most = 1'000'000'000'000'000;
                           base::text::brief(text)));
 }
 
+[[nodiscard]] std::vector<Kernel> take_kernels(Settings& settings) {
+  std::vector<Kernel> kernels(settings.take("kernels", std::size_t{0}, std::size_t{65'535}));
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    kernels[i].name = settings.take_text(fmt::format("name.{}", i));
+    kernels[i].duration = settings.take(fmt::format("kernel.{}", i), Time{0}, kernel_ns_most);
+  }
+  return kernels;
+}
+
 // A program of the user's: its kernels are numbered, in the order of their names in its file.
 [[nodiscard]] Made take_owned(Settings& settings, const ClusterSetup& cluster) {
   OwnedSetup setup;
@@ -158,12 +166,7 @@ constexpr Time kernel_ns_most = 1'000'000'000'000'000;
   setup.elsewhere_ns = settings.take("elsewhere_ns", Time{0}, kernel_ns_most);
   setup.combine_ns = settings.take("combine_ns", Time{0}, kernel_ns_most);
   setup.tree = take_tree(settings);
-  const int kernels = settings.take("kernels", 0, 65'535);
-  for (int i = 0; i < kernels; ++i) {
-    std::string name = settings.take_text(fmt::format("name.{}", i));
-    setup.kernels.push_back(
-        {std::move(name), settings.take(fmt::format("kernel.{}", i), Time{0}, kernel_ns_most)});
-  }
+  setup.kernels = take_kernels(settings);
   return make_owned_program(setup);
 }
 
@@ -191,16 +194,12 @@ Simulation take_simulation(Settings& settings, const ClusterSetup& cluster) {
   }
   if (name == "trace") {
     RecordedSetup setup;
-    setup.heads = settings.take_text("heads");
+    setup.steps = settings.take_text("steps");
     setup.ranks = cluster.ranks;
     setup.creator_ns = cluster.rank.creator_ns;
     setup.speed = settings.take("speed", 1e-6, 1e6);
-    std::map<std::string, std::uint64_t> left_out;
-    const std::shared_ptr<Program> recorded = make_recorded(setup, left_out);
-    const bool tells = take_flag(settings, "tells");
-    for (const auto& [what, count] : left_out) {
-      if (tells) fmt::print(stderr, "imbrex simulate: not simulated: {} ({} times)\n", what, count);
-    }
+    setup.times = take_kernels(settings);
+    const std::shared_ptr<Program> recorded = make_recorded(setup);
     return [recorded, &cluster] { return simulate(*recorded, cluster); };
   }
   const std::shared_ptr<Program> program = take_program(settings, name, cluster.ranks);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The order that a program requires of its tasks and messages, within a rank and across ranks.
 
-Used by blame and page. Edges come from the accesses that tasks declare, by the rules of the
-runtime's dependency table; messages pair the n-th sent with the n-th received.
+Used by blame, page and steps. Edges come from the accesses that tasks declare, by the rules of the
+runtime's dependency table.
 """
 import collections
 import dataclasses
@@ -21,6 +21,7 @@ class Flight:
     received: int
     bytes: int
     tag: int
+    communicator: int
     send_task: int  # 0 for none
     receive_task: int
     send_worker: int
@@ -80,36 +81,50 @@ def predecessors(history):
     return result
 
 
-def flights(histories):
-    """All messages that arrived, by the time of their sends."""
-    sent, received = collections.defaultdict(list), collections.defaultdict(list)
+def channels(histories):
+    """Yields (source, target, tag, communicator) of each channel, the messages that were sent and
+    those that were received. The n-th one that was sent is that of the n-th receive that began:
+    messages of a channel cannot overtake each other."""
+    result = collections.defaultdict(lambda: ([], []))
     for history in histories:
         rank = history.rank.rank
         for message in history.messages:
             ends = (rank, message.peer) if message.sent else (message.peer, rank)
-            queue = sent if message.sent else received
-            queue[(*ends, message.tag, message.communicator)].append(message)
-    pairs = [Flight(source=key[0], target=key[1], sent=start.time,
-                    received=max(end.time, start.time), bytes=start.bytes, tag=key[2],
-                    send_task=start.task, receive_task=end.task, send_worker=start.worker,
-                    receive_worker=end.worker, arrival=end)
-             for key, starts in sent.items() for start, end in zip(starts, received.get(key, ()))]
+            channel = (*ends, message.tag, message.communicator)
+            result[channel][not message.sent].append(message)
+    for channel, (sent, received) in result.items():
+        yield channel, sent, received
+
+
+def flights(histories):
+    """All messages that arrived, by the time of their sends."""
+    pairs = [Flight(source=source, target=target, sent=start.time,
+                    received=max(end.time, start.time), bytes=start.bytes, tag=tag,
+                    communicator=communicator, send_task=start.task, receive_task=end.task,
+                    send_worker=start.worker, receive_worker=end.worker, arrival=end)
+             for (source, target, tag, communicator), sent, received in channels(histories)
+             for start, end in zip(sent, received)]
     pairs.sort(key=lambda flight: flight.sent)
     return pairs
 
 
-def meetings(histories):
-    """(rank, Collective) -> the rank and the Collective that came last of all that took part: the
-    n-th call of one name on one communicator is the same on all ranks."""
-    calls = collections.defaultdict(list)
+def calls(histories):
+    """(name, communicator, n) -> (rank, Collective) of all that took part: the n-th call of one
+    name on one communicator is the same on all its ranks."""
+    result = collections.defaultdict(list)
     for history in histories:
         count = collections.Counter()
         for one in history.collectives:
             key = (history.rank.names[one.name].name, one.communicator)
-            calls[key, count[key]].append((history.rank.rank, one))
+            result[(*key, count[key])].append((history.rank.rank, one))
             count[key] += 1
+    return result
+
+
+def meetings(histories):
+    """(rank, Collective) -> the rank and the Collective that came last of all that took part."""
     last = {}
-    for together in calls.values():
+    for together in calls(histories).values():
         latest = max(together, key=lambda pair: pair[1].start)
         for rank, one in together:
             last[rank, id(one)] = latest

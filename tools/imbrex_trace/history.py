@@ -14,6 +14,10 @@ AWAITS_TASK = 1  # field c of TASK_SUSPEND: b is a task
 AWAITS_FUTURE = 3  # b is a future
 AFTER = 5  # the kind of an access: it follows a task or a future
 WAS_SET = 1  # this bit of a future: it was set when the record was made
+REQUEST, JOINT, PROMISE = "request", "joint", "promise"  # what sets a future
+# Promises that the library sets in a poll, whatever task runs: a message that when_arrived() waits
+# for, a whole collective. The part of a collective that is no message is set by a task.
+LIBRARY_PROMISES = ("arrived message", "collective", "duplicate of a communicator")
 LOW_HALF = (1 << 32) - 1  # of field c: the communicator; above it: the number of a request
 COLLECTIVE_BYTES_MAX = (1 << 40) - 1  # of field b; above it: the root
 DATUM_MAX = (1 << 40) - 1
@@ -60,19 +64,25 @@ class Message:
     bytes: int
     communicator: int
     task: int  # that sent or received it; 0 for none
+    call: int = -1  # its position in Rebuilder.operations
 
 
 @dataclasses.dataclass(**SLOTS)
 class Future:
-    """A future that requests set: of a request that the program has handed over, or of a part of a
-    collective, or a joint of such futures."""
+    """A future that is no task."""
+    source: str = ""  # what sets it; empty: the records so far do not tell
+    is_set: bool = False
     arrivals: list = dataclasses.field(default_factory=list)  # of received Message, Collective
     parts: list = dataclasses.field(default_factory=list)  # of Future
+    signal: int = 0  # its number in Rebuilder; 0: none yet
 
     def all_arrivals(self):
-        yield from self.arrivals
-        for part in self.parts:
-            yield from part.all_arrivals()
+        found, left = {id(self)}, [self]  # in a damaged trace they may be parts of each other
+        while left:
+            one = left.pop()
+            yield from one.arrivals
+            left += [part for part in one.parts if id(part) not in found]
+            found.update(map(id, one.parts))
 
 
 @dataclasses.dataclass(**SLOTS)
@@ -97,8 +107,10 @@ class Collective:
     bytes: int
     communicator: int
     start: int
+    root: int
     end: int = -1  # -1: it is still in it at the end
     begun_by: int = 0  # of a non-blocking one: the task
+    call: int = -1  # its position in Rebuilder.operations
 
 
 @dataclasses.dataclass(**SLOTS)
@@ -120,7 +132,7 @@ class History:
     end: int
     pieces: dict  # worker -> list of Piece, in order of time
     slices: list  # of Slice, in order of their ends
-    messages: list  # of Message, in order of time
+    messages: list  # of Message, in order of the calls that began them
     tasks: dict  # id -> Task; those that never began have no parts
     collectives: list  # of Collective, in order of their begins
     waits: list  # ns that long messages have waited for their turn
@@ -239,117 +251,196 @@ class Player:
         self.rank = rank
         self.workers = {n: Worker(n, rank.start) for n in range(rank.workers)}
         self.slices = []
-        self.messages = []
+        self.messages = []  # also receives whose message has not arrived: their time is -1
         self.tasks = {}
         self.collectives = []
         self.waits = []
         self.copies = []
         self.data = {}
         self.inside = {}  # task -> its Collective
-        self.begun = {}  # number of a request -> its Collective
+        self.requests = {}  # number -> its Message or Collective
         self.futures = {}  # address -> its present Future
         self.given = {}  # number of a request -> the Future that the program got for it
         self.joins = {}  # worker -> the joint that its last record was about
         self.threads = set()  # tasks without a creator or a begin, such as an OpenMP thread's wait
         # for its next region: no time is counted for them
         self.away = {}  # innermost task of a suspended stack -> its tasks, outermost first
-        if not begins_in_trace(rank):
-            root = root_of(rank)
+        self.methods = {kind: getattr(self, name) for kind, name in METHODS.items()}
+        self.root, begins = root_of(rank)
+        if not begins:
             rank.names.append(Name("main", ""))
-            self.tasks[root] = Task(name=len(rank.names) - 1, priority=0, parent=0, root=True)
-            self.enter(self.workers[0], rank.start, [root])
+            self.tasks[self.root] = Task(name=len(rank.names) - 1, priority=0, parent=0, root=True)
+            self.enter(self.workers[0], rank.start, [self.root])
 
     def play(self, record):
         time, task, number, kind, a, b, c = record
         if kind != Kind.FUTURE_JOINS:
             self.joins.pop(number, None)
-        if kind in (Kind.MESSAGE_SENT, Kind.MESSAGE_RECEIVED):
-            self.messages.append(Message(time, number, kind == Kind.MESSAGE_SENT, signed(b),
-                                         signed(b >> 32), a, c & LOW_HALF, task))
-            if kind == Kind.MESSAGE_RECEIVED and c >> 32 in self.given:
-                self.given[c >> 32].arrivals.append(self.messages[-1])
-            return
-        if kind > Kind.MESSAGE_RECEIVED:
-            self.note(record)
-            return
-        if number == NO_WORKER:
-            return  # it runs no task, and its idle time is its own affair
+        if kind <= Kind.IDLE_END:
+            if number == NO_WORKER:
+                return  # it runs no task, and its idle time is its own affair
+            self.pass_time(self.workers[number], time)
+        if kind in self.methods:
+            self.methods[kind](time, task, number, a, b, c)
+
+    # ---- one method for each kind of record ----------------------------------------------------
+
+    def begin(self, time, task, number, a, b, c):
+        if task in self.tasks:
+            self.tasks[task].priority = signed(b)
+            self.tasks[task].name = a  # what a compiler has made is known by now
+        else:
+            self.tasks[task] = Task(name=a, priority=signed(b), parent=c, root=c == 0)
+        self.enter(self.workers[number], time, [task])
+
+    def end(self, time, task, number, *_):
         worker = self.workers[number]
-        self.pass_time(worker, time)
-        if kind == Kind.TASK_BEGIN:
-            if task in self.tasks:
-                self.tasks[task].priority = signed(b)
-                self.tasks[task].name = a  # what a compiler has made is known by now
-            else:
-                self.tasks[task] = Task(name=a, priority=signed(b), parent=c, root=c == 0)
-            self.enter(worker, time, [task])
-        elif kind == Kind.TASK_END:
-            self.end(worker, time, task)
-        elif kind == Kind.TASK_SUSPEND:
-            if task in (piece.task for piece in worker.stack):  # else an inner one took it along
-                self.suspend(worker, time, a, b if c == AWAITS_TASK else 0,
-                             self.futures.get(b & ~WAS_SET) if c == AWAITS_FUTURE else None)
-            elif task not in self.tasks:
-                self.threads.add(task)
-        elif kind == Kind.TASK_RESUME:
-            self.resume(worker, time, task)
-        else:
-            worker.idle = kind == Kind.IDLE_BEGIN
+        if not worker.stack or worker.stack[-1].task != task:
+            self.refuse(worker, time, task, "ends, but was not running there")
+        ended = worker.stack.pop()
+        ended.end = time
+        self.slices.append(ended)
 
-    def note(self, record):
-        """Notes a record that moves no worker: which tasks there are, and their messages."""
-        time, task, worker, kind, a, b, c = record
-        if kind in (Kind.COPY_SENT, Kind.COPY_ARRIVED):
-            self.copies.append(Copy(time, worker, kind == Kind.COPY_SENT, c & DATUM_MAX, c >> 40,
-                                    b >> 32, signed(b), a))
-        elif kind == Kind.DATUM_NAMED:
-            self.data[c] = self.rank.names[a].name
-        elif kind == Kind.TASK_CREATE:
-            # Clocks of two processors may differ a little: it may have begun elsewhere.
-            parts = self.tasks[task].parts if task in self.tasks else 0
-            self.tasks[task] = Task(name=a, priority=signed(b), parent=c, created=time, parts=parts)
-        elif kind == Kind.TASK_ACCESS and task in self.tasks:
-            self.tasks[task].accesses += ((a, b),)
-            if b == AFTER and not a and c & ~WAS_SET in self.futures:
-                self.tasks[task].futures += (self.futures[c & ~WAS_SET],)
-        elif kind == Kind.TASK_PRIORITY and task in self.tasks:
+    def suspend(self, time, task, number, a, b, c):
+        worker = self.workers[number]
+        if task in (piece.task for piece in worker.stack):  # else an inner one took it along
+            self.take_off(worker, time, a, b if c == AWAITS_TASK else 0,
+                          self.future_of(b) if c == AWAITS_FUTURE else None)
+        elif task not in self.tasks:
+            self.threads.add(task)
+
+    def resume(self, time, task, number, *_):
+        worker = self.workers[number]
+        if task in self.threads or task in (piece.task for piece in worker.stack):
+            return  # an inner task, resumed first, has brought it back
+        if task not in self.away:
+            # Clocks of two processors may differ a little: its suspension elsewhere comes later.
+            for other in self.workers.values():
+                if other.stack and other.stack[-1].task == task:
+                    self.pass_time(other, time)
+                    self.take_off(other, time, -1, 0)
+        if task not in self.away:
+            self.refuse(worker, time, task, "is resumed, but was not suspended")
+        self.enter(worker, time, self.away.pop(task))
+
+    def begin_idle(self, time, task, number, *_):
+        self.workers[number].idle = True
+
+    def end_idle(self, time, task, number, *_):
+        self.workers[number].idle = False
+
+    def create(self, time, task, number, a, b, c):
+        if task not in self.tasks:  # a damaged trace may create it twice
+            self.tasks[task] = Task(name=a, priority=signed(b), parent=c, created=time)
+
+    def access(self, time, task, number, a, b, c):
+        if task not in self.tasks:
+            return
+        self.tasks[task].accesses += ((a, b),)
+        future = self.future_of(c) if b == AFTER and not a else None
+        if future is not None:
+            self.tasks[task].futures += (future,)
+
+    def raise_priority(self, time, task, number, a, *_):
+        if task in self.tasks:
             self.tasks[task].priority = signed(a)
-        elif kind == Kind.MESSAGE_WAITED:
-            self.waits.append(a)
-        elif kind == Kind.COLLECTIVE_BEGIN:
-            self.inside[task] = Collective(task, a, b & COLLECTIVE_BYTES_MAX, c & LOW_HALF, time)
-            self.collectives.append(self.inside[task])
-        elif kind == Kind.COLLECTIVE_END and task in self.inside:
-            self.inside.pop(task).end = time
-        elif kind == Kind.COLLECTIVE_POSTED:
-            self.begun[c >> 32] = Collective(0, a, b & COLLECTIVE_BYTES_MAX, c & LOW_HALF, time,
-                                             begun_by=task)
-            self.collectives.append(self.begun[c >> 32])
-        else:
-            self.note_future(record)
 
-    def note_future(self, record):
-        """Notes which requests set which futures."""
-        time, task, worker, kind, a, b, c = record
-        if kind == Kind.REQUEST_GIVEN:
-            # A joint may have named it before. Memory is used again: an old one has arrived.
-            known = self.futures.get(b & ~WAS_SET)
-            if known is None or known.arrivals or known.parts:
-                known = self.futures[b & ~WAS_SET] = Future()
-            self.given[c >> 32] = known
-        elif kind == Kind.REQUEST_ENDED and c >> 32 in self.begun:
-            one = self.begun.pop(c >> 32)
-            one.end = time
-            if c >> 32 in self.given:
-                self.given[c >> 32].arrivals.append(one)
-            else:
-                one.task = task
-        elif kind == Kind.FUTURE_JOINS and a == AWAITS_FUTURE:
-            if self.joins.get(worker) != c:
-                self.futures[c & ~WAS_SET] = Future()
-            self.joins[worker] = c
-            part = self.futures.setdefault(task & ~WAS_SET, Future())
-            self.futures[c & ~WAS_SET].parts.append(part)
+    def send(self, time, task, number, a, b, c):
+        self.messages.append(Message(time, number, True, signed(b), signed(b >> 32), a,
+                                     c & LOW_HALF, task))
+        if c >> 32:
+            self.requests[c >> 32] = self.messages[-1]
+
+    def post(self, time, task, number, a, b, c):
+        self.messages.append(Message(-1, number, False, signed(b), signed(b >> 32), a,
+                                     c & LOW_HALF, task))
+        self.requests[c >> 32] = self.messages[-1]
+
+    def receive(self, time, task, number, a, b, c):
+        one = self.requests.get(c >> 32) if c >> 32 else None
+        if isinstance(one, Message) and not one.sent and one.time < 0:
+            one.time, one.worker, one.peer, one.tag, one.bytes, one.task = (
+                time, number, signed(b), signed(b >> 32), a, task)
+        else:
+            one = Message(time, number, False, signed(b), signed(b >> 32), a, c & LOW_HALF, task)
+            self.messages.append(one)
+        if c >> 32 in self.given:
+            self.given[c >> 32].arrivals.append(one)
+
+    def wait_for_turn(self, time, task, number, a, *_):
+        self.waits.append(a)
+
+    def begin_collective(self, time, task, number, a, b, c):
+        self.inside[task] = Collective(task, a, b & COLLECTIVE_BYTES_MAX, c & LOW_HALF, time,
+                                       (b >> 40) - 1)
+        self.collectives.append(self.inside[task])
+
+    def end_collective(self, time, task, *_):
+        if task in self.inside:
+            self.inside.pop(task).end = time
+
+    def post_collective(self, time, task, number, a, b, c):
+        self.collectives.append(Collective(0, a, b & COLLECTIVE_BYTES_MAX, c & LOW_HALF, time,
+                                           (b >> 40) - 1, begun_by=task))
+        self.requests[c >> 32] = self.collectives[-1]
+
+    def end_request(self, time, task, number, a, b, c):
+        one = self.requests.get(c >> 32)
+        if not isinstance(one, Collective) or one.end >= 0:
+            return
+        one.end = time
+        if c >> 32 in self.given:
+            self.given[c >> 32].arrivals.append(one)
+        else:
+            one.task = task
+
+    def give(self, time, task, number, a, b, c):
+        # A joint may have named the future before.
+        future = self.futures.get(b & ~WAS_SET)
+        if future is None or future.source:
+            future = self.futures[b & ~WAS_SET] = Future()
+        future.source = REQUEST
+        self.given[c >> 32] = future
+
+    def set_future(self, time, task, number, a, b, c):
+        """Returns the future that the program sets; None if a request or the library does."""
+        by_library = self.rank.names[a].name in LIBRARY_PROMISES
+        future = self.futures.get(c)
+        if future and (future.source == REQUEST or future.source == JOINT and by_library):
+            future.is_set = True
+            return None
+        if future is None or future.is_set or future.source == JOINT:
+            future = self.futures[c] = Future()
+        future.source, future.is_set = PROMISE, True
+        return future
+
+    def join(self, time, task, number, a, b, c):
+        part = self.future_of(task) if a == AWAITS_FUTURE else None
+        if self.joins.get(number) != c:
+            self.futures[c & ~WAS_SET] = Future(JOINT)
+        self.joins[number] = c
+        joint = self.futures[c & ~WAS_SET]
+        if part is not None and part is not joint:
+            joint.parts.append(part)
+
+    def send_copy(self, time, task, number, a, b, c):
+        self.copies.append(Copy(time, number, True, c & DATUM_MAX, c >> 40, b >> 32, signed(b), a))
+
+    def receive_copy(self, time, task, number, a, b, c):
+        self.copies.append(Copy(time, number, False, c & DATUM_MAX, c >> 40, b >> 32, signed(b), a))
+
+    def name_datum(self, time, task, number, a, b, c):
+        self.data[c] = self.rank.names[a].name
+
+    # ---- what they need ------------------------------------------------------------------------
+
+    def future_of(self, number):
+        """The future that a record names; None if it was set, and no record tells by what. Memory
+        is used again: without the bit the number is that of the future to be set next."""
+        known = self.futures.get(number & ~WAS_SET)
+        if not number & WAS_SET and (known is None or known.is_set):
+            known = self.futures[number] = Future()
+        return known
 
     def pass_time(self, worker, time):
         """Adds a piece for the worker's activity since its last event."""
@@ -378,32 +469,13 @@ class Player:
         self.slices += reversed(stack)
         return [piece.task for piece in stack]
 
-    def suspend(self, worker, time, waits_for, waits_task, waits_future=None):
+    def take_off(self, worker, time, waits_for, waits_task, waits_future=None):
+        """Suspends all tasks of the worker's stack."""
         worker.stack[-1].waits_for = waits_for
         worker.stack[-1].waits_task = waits_task
         worker.stack[-1].waits_future = waits_future
         tasks = self.leave(worker, time)
         self.away[tasks[-1]] = tasks
-
-    def resume(self, worker, time, task):
-        if task in self.threads or task in (piece.task for piece in worker.stack):
-            return  # an inner task, resumed first, has brought it back
-        if task not in self.away:
-            # Clocks of two processors may differ a little: its suspension elsewhere comes later.
-            for other in self.workers.values():
-                if other.stack and other.stack[-1].task == task:
-                    self.pass_time(other, time)
-                    self.suspend(other, time, -1, 0)
-        if task not in self.away:
-            self.refuse(worker, time, task, "is resumed, but was not suspended")
-        self.enter(worker, time, self.away.pop(task))
-
-    def end(self, worker, time, task):
-        if not worker.stack or worker.stack[-1].task != task:
-            self.refuse(worker, time, task, "ends, but was not running there")
-        ended = worker.stack.pop()
-        ended.end = time
-        self.slices.append(ended)
 
     def refuse(self, worker, time, task, what):
         if self.rank.is_partial:
@@ -418,28 +490,44 @@ class Player:
             self.leave(worker, end)
         return History(rank=self.rank, start=self.rank.start, end=end,
                        pieces={w.number: w.pieces for w in self.workers.values()},
-                       slices=self.slices, messages=self.messages, tasks=self.tasks,
+                       slices=self.slices, tasks=self.tasks,
+                       messages=[one for one in self.messages if one.time >= 0],
                        collectives=self.collectives, waits=self.waits,
                        copies=self.copies, data=self.data)
 
 
-def begins_in_trace(rank):
-    """Returns whether the root task, which alone has neither parent nor creation, has a record of
-    its begin."""
-    created = {record[1] for record in rank.records if record[3] == Kind.TASK_CREATE}
-    return any(record[3] == Kind.TASK_BEGIN and record[2] == 0 and record[6] == 0
-               and record[1] not in created for record in rank.records)
+METHODS = {
+    Kind.TASK_BEGIN: "begin", Kind.TASK_END: "end", Kind.TASK_SUSPEND: "suspend",
+    Kind.TASK_RESUME: "resume", Kind.IDLE_BEGIN: "begin_idle", Kind.IDLE_END: "end_idle",
+    Kind.MESSAGE_SENT: "send", Kind.MESSAGE_RECEIVED: "receive", Kind.TASK_CREATE: "create",
+    Kind.TASK_ACCESS: "access", Kind.TASK_PRIORITY: "raise_priority",
+    Kind.COLLECTIVE_BEGIN: "begin_collective", Kind.COLLECTIVE_END: "end_collective",
+    Kind.MESSAGE_WAITED: "wait_for_turn", Kind.DATUM_NAMED: "name_datum",
+    Kind.COPY_SENT: "send_copy", Kind.COPY_ARRIVED: "receive_copy",
+    Kind.FUTURE_SET: "set_future", Kind.FUTURE_JOINS: "join", Kind.RECEIVE_POSTED: "post",
+    Kind.COLLECTIVE_POSTED: "post_collective", Kind.REQUEST_ENDED: "end_request",
+    Kind.REQUEST_GIVEN: "give"}
+# Kinds whose records show that the task acts; of a creation, that its parent does.
+ACTS = (Kind.TASK_BEGIN, Kind.TASK_SUSPEND, Kind.TASK_RESUME, Kind.TASK_CREATE, Kind.MESSAGE_SENT,
+        Kind.SCOPE_BEGIN, Kind.COLLECTIVE_BEGIN, Kind.FUTURE_AWAITED)
 
 
 def root_of(rank):
-    """The one task that is suspended or resumed without having begun; if main never was suspended,
-    a number that no task has."""
-    begun = {record[1] for record in rank.records if record[3] == Kind.TASK_BEGIN}
-    for _, task, worker, kind, *_ in rank.records:
-        if (kind in (Kind.TASK_SUSPEND, Kind.TASK_RESUME) and worker != NO_WORKER
-                and task not in begun):
-            return task
-    return -1
+    """The id of main, and whether a record says that it begins. Main alone has neither parent nor
+    creation; without a begin it is the first task that is suspended or resumed without having
+    begun, or if there is none, that acts so. -1: main does nothing that is recorded."""
+    created = {record[1] for record in rank.records if record[3] == Kind.TASK_CREATE}
+    begun = {record[1]: record for record in rank.records if record[3] == Kind.TASK_BEGIN}
+    for task, record in begun.items():
+        if record[2] == 0 and record[6] == 0 and task not in created:
+            return task, True
+    for kinds in (Kind.TASK_SUSPEND, Kind.TASK_RESUME), ACTS:
+        for _, task, worker, kind, _, _, c in rank.records:
+            task = c if kind == Kind.TASK_CREATE else task
+            if (kind in kinds and worker != NO_WORKER and task and task not in begun
+                    and task not in created):
+                return task, False
+    return -1, False
 
 
 def signed(value):

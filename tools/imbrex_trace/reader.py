@@ -62,6 +62,9 @@ NAMED = frozenset((Kind.TASK_BEGIN, Kind.TASK_SUSPEND, Kind.TASK_CREATE, Kind.CO
                    Kind.COLLECTIVE_END, Kind.DATUM_NAMED, Kind.FUTURE_SET, Kind.COLLECTIVE_POSTED,
                    Kind.REQUEST_AWAITED))
 
+# Kinds that make a task and say what it is.
+CREATION = frozenset((Kind.TASK_CREATE, Kind.TASK_ACCESS, Kind.TASK_BOUND))
+
 
 @dataclasses.dataclass
 class Name:
@@ -79,7 +82,9 @@ class Rank:
     start: int  # ns since 1970
     end: int
     names: list  # of Name
-    records: list  # of tuples (time, task, worker, kind, a, b, c), by time
+    count: int  # of records
+    path: pathlib.Path  # of the records
+    records: tuple = ()  # of (time, task, worker, kind, a, b, c), as in_order() has them
     cut: str = ""  # why the rank ended before its end; empty if it did not
     command: tuple = ()  # the program and its arguments; empty in older traces
     processors: tuple = ()  # that its workers could use; empty in older traces
@@ -94,6 +99,14 @@ class Rank:
 
 def read_run(directory):
     """All ranks of the run that wrote `directory`, in order of rank."""
+    ranks = read_heads(directory)
+    for rank in ranks:
+        rank.records = read_records(rank)
+    return ranks
+
+
+def read_heads(directory):
+    """read_run() without the records."""
     ranks = [read_rank(path, rank) for rank, path in head_files(directory).items()]
     check_complete(directory, ranks)
     return ranks
@@ -124,7 +137,7 @@ def describe_gaps(ranks):
             cut[rank.cut].append(str(rank.rank))
     parts = [f"{plural(numbers)} ended by {why}" for why, numbers in cut.items()]
     parts += [f"rank {rank.rank} had no room for {rank.lost} of its "
-              f"{rank.lost + len(rank.records)} records ({rank.why_lost})"
+              f"{rank.lost + rank.count} records ({rank.why_lost})"
               for rank in ranks if rank.lost]
     missing = missing_of(ranks)
     if missing:
@@ -169,23 +182,19 @@ def check_complete(directory, ranks):
 
 
 def read_rank(path, number):
+    """A rank without its records."""
     head = read_head(path)
     if head["rank"] != number:
         raise TraceError(f"{path}: the file says rank {head['rank']}, unlike its name")
-    events = path.with_suffix(".events")
-    names = [Name(entry["name"], entry["where"]) for entry in head["names"]]
-    records = read_records(events, head)
     return Rank(rank=number, ranks=head["ranks"], workers=head["workers"], policy=head["policy"],
-                host=head["host"], start=head["start_ns"], end=head["end_ns"], names=names,
-                records=records, cut=head.get("cut", ""),
+                host=head["host"], start=head["start_ns"], end=head["end_ns"],
+                names=[Name(entry["name"], entry["where"]) for entry in head["names"]],
+                count=head["events"], path=path.with_suffix(".events"), cut=head.get("cut", ""),
                 command=tuple(head.get("command", ())),
                 processors=tuple(head.get("processors", ())), lost=head.get("lost", 0),
-                why_lost=head.get("why_lost", ""), unrecorded=unrecorded_of(head))
-
-
-def unrecorded_of(head):
-    """Older libraries have left the key out."""
-    return tuple((entry["what"], entry["count"]) for entry in head.get("unrecorded", ()))
+                why_lost=head.get("why_lost", ""),
+                unrecorded=tuple((entry["what"], entry["count"])
+                                 for entry in head.get("unrecorded", ())))
 
 
 def read_head(path):
@@ -230,25 +239,60 @@ def read_head(path):
     return head
 
 
-def read_records(path, head):
+def read_records(rank):
     try:
-        data = path.read_bytes()
+        data = rank.path.read_bytes()
     except FileNotFoundError:
-        raise TraceError(f"{path}: missing, though its .json is there") from None
-    if len(data) != head["events"] * RECORD.size:
-        state = "truncated" if len(data) < head["events"] * RECORD.size else "too long"
-        raise TraceError(f"{path}: {state}: {len(data)} bytes, not the "
-                         f"{head['events'] * RECORD.size} of its {head['events']} records")
+        raise TraceError(f"{rank.path}: missing, though its .json is there") from None
+    if len(data) != rank.count * RECORD.size:
+        state = "truncated" if len(data) < rank.count * RECORD.size else "too long"
+        raise TraceError(f"{rank.path}: {state}: {len(data)} bytes, not the "
+                         f"{rank.count * RECORD.size} of its {rank.count} records")
     records = list(RECORD.iter_unpack(data))
     kinds = frozenset(Kind)
     for position, (_, _, worker, kind, a, _, _) in enumerate(records):
         if kind not in kinds:
-            raise TraceError(f"{path}: record {position}: unknown kind {kind}")
-        if worker >= head["workers"] and worker != NO_WORKER:
-            raise TraceError(f"{path}: record {position}: worker {worker}, but the rank has "
-                             f"{head['workers']}, numbered from 0")
-        if kind in NAMED and a >= len(head["names"]):
-            raise TraceError(f"{path}: record {position}: name {a}, but the file has "
-                             f"{len(head['names'])}, numbered from 0")
+            raise TraceError(f"{rank.path}: record {position}: unknown kind {kind}")
+        if worker >= rank.workers and worker != NO_WORKER:
+            raise TraceError(f"{rank.path}: record {position}: worker {worker}, but the rank has "
+                             f"{rank.workers}, numbered from 0")
+        if kind in NAMED and a >= len(rank.names):
+            raise TraceError(f"{rank.path}: record {position}: name {a}, but the file has "
+                             f"{len(rank.names)}, numbered from 0")
+    return in_order(records)
+
+
+def in_order(records):
+    """All records by time. Clocks of two processors may differ a little, so a worker's records wait
+    where they name a task whose creation, with its accesses, comes later. Tasks that create each
+    other show that the file is damaged: the rest has the order of time."""
     records.sort(key=lambda record: record[0])  # stable: a worker's own order stays
-    return records
+    missing = collections.Counter(record[1] for record in records if record[3] in CREATION)
+    queues = collections.defaultdict(collections.deque)  # worker -> its records that wait
+    waiting = collections.defaultdict(list)  # task -> workers whose next record names it
+    result = []
+    for record in records:
+        queues[record[2]].append(record)
+        workers = [record[2]] if len(queues[record[2]]) == 1 else []
+        while workers:
+            worker = workers.pop()
+            queue = queues[worker]
+            while queue:
+                kind, task = queue[0][3], queue[0][1]
+                creates = kind in CREATION
+                named = queue[0][6] if kind == Kind.TASK_CREATE else 0 if creates else task
+                if named and missing.get(named):
+                    waiting[named].append(worker)
+                    break
+                result.append(queue.popleft())
+                if creates:
+                    missing[task] -= 1
+                    if not missing[task]:
+                        workers += waiting.pop(task, ())
+    return result + sorted((record for queue in queues.values() for record in queue),
+                           key=lambda record: record[0])
+
+
+def position_of(rank, record):
+    """Where the record stands in its file."""
+    return list(RECORD.iter_unpack(rank.path.read_bytes())).index(record)

@@ -136,7 +136,8 @@ class Host {
 };
 
 // What a task with steps does next. A signal is set once: by the completion of a task or of a
-// request, or by a step. Each rank numbers its signals from 1.
+// request, or by a step. Each rank numbers its signals from 1. tools/imbrex_trace/steps.py has the
+// same numbers of acts.
 enum class Act : std::uint8_t {
   compute,       // for `amount`
   create,        // task `number`

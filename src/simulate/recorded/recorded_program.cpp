@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "base/text/brief.hpp"
 #include "imbrex/error.hpp"
 #include "simulate/recorded/recorded_rank.hpp"
 
@@ -15,14 +17,16 @@ namespace {
 
 class Recorded final : public Program {
  public:
-  Recorded(std::vector<RecordedRank> ranks, const std::vector<TraceHead>& heads)
-      : ranks_(std::move(ranks)) {
-    std::map<std::string, std::uint16_t> numbers;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      std::vector<std::uint16_t>& its = kernel_of_.emplace_back(heads[rank].names.size(), 0);
-      for (const RecordedTask& task : ranks_[rank].tasks) {
-        if (task.name >= its.size()) continue;
-        its[task.name] = kernel(numbers, heads[rank].names[task.name]);
+  explicit Recorded(RecordedRun run) : run_(std::move(run)), kernel_of_(run_.names.size(), 0) {
+    constexpr std::size_t most = std::numeric_limits<std::uint16_t>::max();
+    for (const RecordedRank& rank : run_.ranks) {
+      for (const RecordedTask& task : rank.tasks) {
+        if (task.name >= kernel_of_.size() || kernel_of_[task.name] != 0) continue;
+        if (kernels_.size() == most) {
+          throw Error(fmt::format("the trace has more than {} names of tasks", most));
+        }
+        kernel_of_[task.name] = static_cast<std::uint16_t>(kernels_.size());
+        kernels_.push_back({run_.names[task.name], 0});
       }
     }
   }
@@ -32,36 +36,25 @@ class Recorded final : public Program {
     return &of(rank).tasks[number].steps;
   }
   std::uint32_t signals(const int rank) const override {
-    return ranks_[static_cast<std::size_t>(rank)].signals;
+    return run_.ranks[static_cast<std::size_t>(rank)].signals;
   }
   void add_task(int rank, std::uint32_t number, Batch& batch) override;
   void add_operation(int rank, std::uint32_t number, Batch& batch) override;
 
  private:
   [[nodiscard]] RecordedRank& of(const int rank) noexcept {
-    return ranks_[static_cast<std::size_t>(rank)];
-  }
-  [[nodiscard]] std::uint16_t kernel(std::map<std::string, std::uint16_t>& numbers,
-                                     const std::string& name) {
-    constexpr std::size_t most = std::numeric_limits<std::uint16_t>::max();
-    const auto [found, is_new] =
-        numbers.emplace(name, static_cast<std::uint16_t>(kernels_.size()));
-    if (is_new && kernels_.size() == most) {
-      throw Error(fmt::format("the trace has more than {} names of tasks", most));
-    }
-    if (is_new) kernels_.push_back({name, 0});
-    return found->second;
+    return run_.ranks[static_cast<std::size_t>(rank)];
   }
 
-  std::vector<RecordedRank> ranks_;
+  RecordedRun run_;
   std::vector<Kernel> kernels_{{"message", 0}};
-  std::vector<std::vector<std::uint16_t>> kernel_of_;  // by rank and name
+  std::vector<std::uint16_t> kernel_of_;  // by name
 };
 
 void Recorded::add_task(const int rank, const std::uint32_t number, Batch& batch) {
   const RecordedRank& its_rank = of(rank);
   const RecordedTask& task = its_rank.tasks[number];
-  TaskPlan plan{.kernel = kernel_of_[static_cast<std::size_t>(rank)][task.name],
+  TaskPlan plan{.kernel = kernel_of_.at(task.name),
                 .priority = task.priority,
                 .signal = task.signal};
   const bool only_computes = task.steps.empty() ||
@@ -81,7 +74,7 @@ void Recorded::add_task(const int rank, const std::uint32_t number, Batch& batch
 void Recorded::add_operation(const int rank, const std::uint32_t number, Batch& batch) {
   const RecordedRank& its_rank = of(rank);
   const RecordedOperation& operation = its_rank.operations[number];
-  if (operation.kind != RecordedOperation::Kind::collective) {
+  if (operation.parts == 0) {
     batch.add({.role = operation.kind == RecordedOperation::Kind::send ? Role::send
                                                                        : Role::receive,
                .by_library = true,
@@ -102,21 +95,23 @@ void Recorded::add_operation(const int rank, const std::uint32_t number, Batch& 
 
 }  // namespace
 
-std::unique_ptr<Program> make_recorded(const RecordedSetup& setup,
-                                       std::map<std::string, std::uint64_t>& left_out) {
-  const std::vector<TraceHead> heads = read_heads(setup.heads);
-  if (static_cast<int>(heads.size()) != setup.ranks) {
-    throw Error(fmt::format("the trace is of {} ranks, and cannot be simulated on {}", heads.size(),
-                            setup.ranks));
+std::unique_ptr<Program> make_recorded(const RecordedSetup& setup) {
+  RecordedRun run = read_steps(setup.steps, setup.creator_ns);
+  if (static_cast<int>(run.ranks.size()) != setup.ranks) {
+    throw Error(fmt::format("the trace is of {} ranks, and cannot be simulated on {}",
+                            run.ranks.size(), setup.ranks));
   }
-  std::vector<RecordedRank> ranks;
-  for (const TraceHead& head : heads) {
-    RecordedRank& rank = ranks.emplace_back(rebuild(head, setup.creator_ns));
-    scale(rank, head, setup.speed);
-    for (const auto& [what, count] : rank.left_out) left_out[what] += count;
+  std::vector<Time> times(run.names.size(), -1);
+  for (const Kernel& kernel : setup.times) {
+    const auto found = std::ranges::find(run.names, kernel.name);
+    if (found == run.names.end()) {
+      throw Error(fmt::format("the trace has no name {}", base::text::brief(kernel.name)));
+    }
+    times[static_cast<std::size_t>(found - run.names.begin())] = kernel.duration;
   }
-  match(ranks, heads);
-  return std::make_unique<Recorded>(std::move(ranks), heads);
+  for (RecordedRank& rank : run.ranks) scale(rank, times, setup.speed);
+  build_collectives(run);
+  return std::make_unique<Recorded>(std::move(run));
 }
 
 }  // namespace imbrex::simulate

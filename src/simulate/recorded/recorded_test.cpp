@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Recorded runs in the simulator: traces that the tests write record by record.
+// Recorded runs in the simulator: traces that the tests write record by record, and that
+// rebuild_traces.py rebuilds by tools/imbrex_trace/steps.py.
 #include "simulate/recorded/recorded_program.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <random>
 #include <string>
 #include <utility>
@@ -17,13 +20,13 @@
 
 #include "imbrex/error.hpp"
 #include "simulate/engine/cluster.hpp"
-#include "simulate/recorded/trace_files.hpp"
 #include "trace/trace.hpp"
 
 namespace imbrex::simulate {
 namespace {
 
 using trace::Kind;
+using Record = trace::Record;
 
 const std::vector<std::string> policies = {"default", "steal", "fifo", "priority", "ma1",
                                            "ma2",     "ma3",   "sa",   "fa",       "ga"};
@@ -68,6 +71,41 @@ class RankTrace {
   int workers_;
 };
 
+// rebuild_traces.py, one process for all tests of this program.
+class Rebuilding {
+ public:
+  Rebuilding() {
+    int in[2], out[2];
+    if (pipe(in) != 0 || pipe(out) != 0) throw Error("there are no pipes");
+    if (fork() == 0) {
+      dup2(in[0], STDIN_FILENO);
+      dup2(out[1], STDOUT_FILENO);
+      for (const int end : {in[0], in[1], out[0], out[1]}) close(end);
+      execl(IMBREX_TEST_PYTHON, IMBREX_TEST_PYTHON, "-B", IMBREX_TEST_REBUILD, nullptr);
+      _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    folders_ = fdopen(in[1], "w");
+    answers_ = fdopen(out[0], "r");
+  }
+  // Throws Error if the trace is refused.
+  void rebuild(const std::string& folder) {
+    fmt::print(folders_, "{}\n", folder);
+    std::fflush(folders_);
+    std::array<char, 4096> answer{};
+    if (std::fgets(answer.data(), answer.size(), answers_) == nullptr) {
+      ADD_FAILURE() << "rebuild_traces.py has died";
+      throw Error("no answer");
+    }
+    if (answer[0] != '\n') throw Error(answer.data());
+  }
+
+ private:
+  std::FILE* folders_;
+  std::FILE* answers_;
+};
+
 // Written to a folder of its own, which is removed.
 class Trace {
  public:
@@ -81,21 +119,33 @@ class Trace {
   Trace& operator=(const Trace&) = delete;
 
   void write() const {
-    std::ofstream heads(folder_ / "heads");
+    std::string list;
+    for (const std::string& name : names) {
+      list += list.empty() ? "" : ", ";
+      list += fmt::format("{{\"name\": \"{}\", \"where\": \"\"}}", name);
+    }
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       const auto& records = ranks[rank].records;
-      const auto path = folder_ / ("rank-" + std::to_string(rank) + ".events");
-      heads << rank << ' ' << ranks[rank].workers() << ' ' << records.size() << ' ' << names.size()
-            << '\n' << path.string() << '\n';
-      for (std::size_t i = 0; i < names.size(); ++i) heads << times[i] << ' ' << names[i] << '\n';
-      std::ofstream file(path, std::ios::binary);
+      const std::string path = (folder_ / fmt::format("rank-{}", rank)).string();
+      std::ofstream(path + ".json") << fmt::format(
+          "{{\"version\": {}, \"rank\": {}, \"ranks\": {}, \"workers\": {}, \"policy\": "
+          "\"default\", \"host\": \"node\", \"start_ns\": {}, \"end_ns\": {}, \"names\": [{}], "
+          "\"events\": {}}}",
+          trace::format_version, rank, ranks.size(), ranks[rank].workers(), RankTrace::start,
+          RankTrace::start, list, records.size());
+      std::ofstream file(path + ".events", std::ios::binary);
       file.write(reinterpret_cast<const char*>(records.data()),
                  static_cast<std::streamsize>(records.size() * sizeof(Record)));
     }
   }
+  void rebuild() const {
+    static Rebuilding rebuilding;
+    rebuilding.rebuild(folder_.string());
+  }
   [[nodiscard]] Outcome simulate(const std::string& policy = "default", const int workers = 1,
                                  const double speed = 1) {
     write();
+    rebuild();
     ClusterSetup setup;
     setup.ranks = static_cast<int>(ranks.size());
     setup.rank.workers = workers;
@@ -106,8 +156,12 @@ class Trace {
     setup.network.ns_per_byte = 1;
     setup.network.eager_bytes = eager_bytes;
     setup.network.noise = noise;
-    const auto program = make_recorded(
-        {.heads = (folder_ / "heads").string(), .ranks = setup.ranks, .speed = speed}, left_out);
+    RecordedSetup recorded{.steps = (folder_ / "steps").string(), .ranks = setup.ranks,
+                           .speed = speed, .times = {}};
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (times[i] >= 0) recorded.times.push_back({names[i], times[i]});
+    }
+    const auto program = make_recorded(recorded);
     return imbrex::simulate::simulate(*program, setup);
   }
   [[nodiscard]] std::string error() {
@@ -126,7 +180,6 @@ class Trace {
   std::vector<Time> times = {-1, -1, -1, -1, -1};
   std::int64_t eager_bytes = 1 << 20;
   double noise = 0;
-  std::map<std::string, std::uint64_t> left_out;
 
  private:
   std::filesystem::path folder_;
@@ -559,10 +612,7 @@ TEST(Recorded, a_truncated_file_is_refused) {
   for (std::uintmax_t bytes = 0; bytes < std::filesystem::file_size(path); bytes += 16) {
     trace.write();
     std::filesystem::resize_file(path, bytes);
-    EXPECT_THROW((void)read_records({.rank = 0, .workers = 1,
-                                     .events = trace.ranks[0].records.size(),
-                                     .path = path.string(), .names = trace.names, .times = {}}),
-                 Error);
+    EXPECT_THROW(trace.rebuild(), Error);
   }
 }
 
