@@ -5,19 +5,13 @@ import pathlib
 import sys
 import tempfile
 
-from imbrex_trace import chrome, history, otf2_files, page, reader, report, summary, timeline
+from imbrex_trace import history, otf2_files, page, reader, report, summary, timeline
 
 
 TRACE = "a trace directory: the value of IMBREX_TRACE in the run"
 
 
 def add_to(commands):
-    merge = commands.add_parser("merge", help="write one JSON file for https://ui.perfetto.dev or "
-                                "chrome://tracing: rank and worker rows, messages as arrows")
-    merge.add_argument("dir", metavar="DIR", help=TRACE)
-    merge.add_argument("-o", dest="output", required=True, metavar="FILE", help="the file to write")
-    merge.set_defaults(run=run_merge)
-
     line = commands.add_parser("timeline", help="draw a picture (SVG) with one row per worker; "
                                "several runs stand one above the other, on one time scale")
     line.add_argument("dirs", metavar="DIR", nargs="+", help="a trace directory for each run")
@@ -40,13 +34,12 @@ def add_to(commands):
     full = commands.add_parser(
         "report", help="explain where the time went: tables, and a page for the browser",
         description="Prints where the time of one or more runs went, and writes for each run "
-        "report.html (one page: timeline, matrix of messages, tables), report.perfetto.json (for "
-        "https://ui.perfetto.dev) and report.otf2/ (where Debian's python3-otf2 is there) into "
-        "its directory.")
+        "report.html (one page: timeline, matrix of messages, tables) and report.otf2/ (for other "
+        "tools, where Debian's python3-otf2 is there) into its directory.")
     full.add_argument("dirs", metavar="DIR", nargs="+", help=TRACE)
     full.add_argument("--write", metavar="WHAT[,WHAT...]",
-                      help="the files to write, of page, perfetto, otf2; or none (default: all "
-                      "whose library is installed)")
+                      help="the files to write, of page, otf2; or none (default: all whose "
+                      "library is installed)")
     full.add_argument("-o", dest="output", metavar="FOLDER",
                       help="the folder to write to, for a single DIR")
     part = full.add_mutually_exclusive_group()
@@ -56,11 +49,6 @@ def add_to(commands):
                       "and after)")
     part.add_argument("--whole", action="store_true", help="report the whole run")
     full.set_defaults(run=run_report)
-
-
-def run_merge(options):
-    write_whole(options.output, chrome.lines(histories_of(options.dir, None)))
-    print(f"written: {options.output}: open it at https://ui.perfetto.dev")
 
 
 def run_timeline(options):
@@ -105,11 +93,11 @@ def run_report(options):
 def wanted_outputs(text):
     """Returns the outputs to write, and a line for each that cannot be written. It runs before the
     work, since d3 may be missing: then --write page is refused, and the default skips the page."""
-    wanted = set((text or "page,perfetto,otf2").split(",")) - {"none"}
-    unknown = wanted - {"page", "perfetto", "otf2"}
+    wanted = set((text or "page,otf2").split(",")) - {"none"}
+    unknown = wanted - {"page", "otf2"}
     if unknown:
         raise reader.TraceError(f"--write {text}: there is no {' or '.join(sorted(unknown))}; "
-                                "valid: page, perfetto, otf2, none")
+                                "valid: page, otf2, none")
     if "page" in wanted:
         try:
             page.d3_text()
@@ -125,9 +113,6 @@ def write_outputs(one, wanted, folder):
     if "page" in wanted:
         write_whole(folder / "report.html", page.lines(one))
         yield f"written: {folder / 'report.html'}"
-    if "perfetto" in wanted:
-        write_whole(folder / "report.perfetto.json", chrome.lines(one.histories))
-        yield f"written: {folder / 'report.perfetto.json'}"
     if "otf2" in wanted:
         yield otf2_files.write(one, folder / "report.otf2")
 

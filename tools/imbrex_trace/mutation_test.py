@@ -19,7 +19,8 @@ import tempfile
 import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from imbrex_trace import chrome, history, page, reader, report, summary, timeline  # noqa: E402
+from imbrex_trace import (history, otf2_files, page, reader, report, summary,  # noqa: E402
+                          timeline)
 from imbrex_trace.synthetic import START, RankWriter  # noqa: E402
 
 SECONDS_MAX, BYTES_MAX = 20, 4 << 30
@@ -126,7 +127,7 @@ def write_damaged(folder, ranks, draw):
 def show(folder):
     """All that the command can make of it, and True if it was not refused."""
     try:
-        for write in (chrome.lines, summary.lines,
+        for write in (summary.lines, events_of,
                       lambda histories: timeline.lines([timeline.Panel("x", histories)], "title"),
                       lambda histories: report.lines([report.make("x", histories)]),
                       lambda histories: page.lines(cropped(histories))):
@@ -138,6 +139,12 @@ def show(folder):
     except reader.TraceError as refused:
         str(refused).encode("utf-8", "backslashreplace")
         return False
+
+
+def events_of(histories):
+    """What report.otf2 would hold."""
+    return (str(event) for one in histories for worker in one.pieces
+            for event in otf2_files.events(one, worker))
 
 
 def cropped(histories):

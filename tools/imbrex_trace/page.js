@@ -580,8 +580,10 @@ function describeMessages(box, task) {
     if (!sends && column.message_receiver[i] !== task) continue;
     ++said;
     const peer = head.rows[sends ? column.message_to[i] : column.message_from[i]][0];
+    const communicator = column.message_communicator[i];  // 0: MPI_COMM_WORLD
     box.append(`${sends ? "sent" : "received"} ${column.message_bytes[i]} B ` +
                `${sends ? "to" : "from"} rank ${peer}, tag ${column.message_tag[i]}, ` +
+               (communicator ? `communicator ${communicator}, ` : "") +
                `${inWords(column.message_received[i] - column.message_sent[i])} on its way\n`);
   }
 }

@@ -213,15 +213,16 @@ class Packer:
                 append(value)
 
     def messages(self):
-        names = ("sent", "d"), ("received", "d"), ("bytes", "d"), ("tag", "i"), ("from", "H"), \
-            ("to", "H"), ("sender", "I"), ("receiver", "I")
-        sent, received, size, tag, source, target, sender, receiver = (
+        names = ("sent", "d"), ("received", "d"), ("bytes", "d"), ("tag", "i"), \
+            ("communicator", "I"), ("from", "H"), ("to", "H"), ("sender", "I"), ("receiver", "I")
+        sent, received, size, tag, communicator, source, target, sender, receiver = (
             self.columns.add("message_" + column, code) for column, code in names)
         for flight in self.report.run.flights:
             sent(self.micro(flight.sent))
             received(self.micro(flight.received))
             size(flight.bytes)
             tag(flight.tag)
+            communicator(flight.communicator)
             source(self.row_of[flight.source, flight.send_worker])
             target(self.row_of[flight.target, flight.receive_worker])
             sender(self.numbers.get((flight.source, flight.send_task), 0))

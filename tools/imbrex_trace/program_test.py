@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""program_test.py COMMAND...: a real program, traced, through all three commands.
+"""program_test.py COMMAND...: a real program, traced, and shown by the commands.
 
-Methodology: what must hold for every program: the slices of a row nest, every arrow starts and ends
-inside of a slice and, within a rank, goes forward in time (two ranks' clocks may differ a little),
-and the workers' times add up to the time of the run.
+Methodology: what must hold for every program: the slices of a row nest, also as other tools get
+them; the parts of a task follow each other; every message is received, and within a rank later
+than it was sent (two ranks' clocks may differ a little); and the workers' times add up to the time
+of the run.
 """
 import collections
 import json
@@ -15,7 +16,10 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-IMBREX = pathlib.Path(__file__).resolve().parent.parent / "imbrex"
+TOOLS = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TOOLS))
+from imbrex_trace import graph, history, otf2_files, reader  # noqa: E402
+
 command = []
 
 
@@ -28,62 +32,66 @@ class Program(unittest.TestCase):
         cls.trace = cls.folder / "trace"
         environment = os.environ | {"IMBREX_TRACE": str(cls.trace), "IMBREX_WORKERS": "2"}
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
-        merged = cls.folder / "trace.json"
-        cls.imbrex("merge", cls.trace, "-o", merged)
-        cls.events = json.loads(merged.read_text())["traceEvents"]
+        cls.histories = [history.replay(rank) for rank in reader.read_run(cls.trace)]
         cls.ranks = [json.loads(path.read_text()) for path in sorted(cls.trace.glob("*.json"))]
 
     @staticmethod
     def imbrex(*arguments):
-        return subprocess.run([sys.executable, "-B", str(IMBREX), *map(str, arguments)],
+        return subprocess.run([sys.executable, "-B", str(TOOLS / "imbrex"), *map(str, arguments)],
                               check=True, capture_output=True, text=True).stdout
 
-    def slices(self):
-        """(rank, row) -> (start, end) of its slices in ns, the outer ones first."""
-        rows = collections.defaultdict(list)
-        for event in self.events:
-            if event["ph"] == "X":
-                start = round(event["ts"] * 1000)
-                rows[event["pid"], event["tid"]].append(
-                    (start, start + round(event["dur"] * 1000)))
-        for spans in rows.values():
-            spans.sort(key=lambda span: (span[0], -span[1]))
-        return rows
-
     def test_slices_nest(self):
-        for row, spans in self.slices().items():
-            open_until = []
-            for start, end in spans:
-                while open_until and open_until[-1] <= start:
-                    open_until.pop()
-                if open_until:
-                    self.assertLessEqual(end, open_until[-1], f"{row}: {start} ns")
-                open_until.append(end)
+        for seen in self.histories:
+            rows = collections.defaultdict(list)
+            for one in seen.slices:
+                rows[one.worker].append((one.start, one.end))
+            for worker, spans in rows.items():
+                open_until = []
+                for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+                    while open_until and open_until[-1] <= start:
+                        open_until.pop()
+                    if open_until:
+                        self.assertLessEqual(end, open_until[-1], f"worker {worker}: {start} ns")
+                    open_until.append(end)
 
-    def test_arrows_hold_on_to_slices_and_go_forward(self):
-        rows = {row: set(spans) for row, spans in self.slices().items()}
-        arrows = collections.defaultdict(dict)
-        for event in self.events:
-            if event["ph"] in "sf":
-                arrows[event["id"]][event["ph"]] = event
-        for arrow in list(arrows.values())[:300]:  # each is looked for in all slices
-            self.assertEqual(set(arrow), {"s", "f"})
-            if arrow["s"]["pid"] == arrow["f"]["pid"]:
-                self.assertLessEqual(arrow["s"]["ts"], arrow["f"]["ts"])
-            for event in arrow.values():
-                time = round(event["ts"] * 1000)
-                self.assertTrue(any(start <= time <= end for start, end
-                                    in rows[event["pid"], event["tid"]]), event)
+    def test_other_tools_get_slices_that_nest_and_all_messages(self):
+        for seen in self.histories:
+            messages = 0
+            for worker in seen.pieces:
+                stack, before = [], 0
+                for time, what, which in otf2_files.events(seen, worker):
+                    self.assertLessEqual(before, time)
+                    before = time
+                    if what == "enter":
+                        stack.append(which)
+                    elif what == "leave":
+                        self.assertEqual(stack.pop(), which)
+                    else:
+                        messages += 1
+                self.assertEqual(stack, [])
+            self.assertEqual(messages, len(seen.messages))
+
+    def test_parts_of_a_task_follow_each_other(self):
+        for seen in self.histories:
+            parts = collections.defaultdict(list)
+            for one in seen.slices:
+                parts[one.task].append(one)
+            for slices in parts.values():
+                slices.sort(key=lambda one: one.part)
+                self.assertEqual([one.part for one in slices], list(range(1, len(slices) + 1)))
+                for before, after in zip(slices, slices[1:]):
+                    self.assertLessEqual(before.end, after.start)
 
     def test_every_message_is_received(self):
-        names = [event["name"].split()[0] for event in self.events
-                 if event.get("cat") == "message" and event["ph"] in "Xi"]
-        arrows = sum(1 for event in self.events if event["name"] == "message"
-                     and event["ph"] == "s")
-        self.assertEqual(names.count("send"), names.count("receive"))
-        self.assertEqual(arrows, names.count("send"))
+        messages = [one for seen in self.histories for one in seen.messages]
+        sent = sum(one.sent for one in messages)
+        flights = graph.flights(self.histories)
+        self.assertEqual((sent, len(flights)), (len(messages) - sent, sent))
         if len(self.ranks) > 1:
-            self.assertGreater(arrows, 0)
+            self.assertGreater(sent, 0)
+        for flight in flights:
+            if flight.source == flight.target:
+                self.assertLessEqual(flight.sent, flight.arrival.time)
 
     def test_times_add_up(self):
         lines = self.imbrex("summary", self.trace).splitlines()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Methodology: synthetic traces, of which every number is known, go through the command itself;
 the tests look at what comes out, and at exit status and message for traces that are not whole."""
-import json
 import pathlib
 import subprocess
 import sys
@@ -11,10 +10,10 @@ import xml.etree.ElementTree
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOOLS))
-from imbrex_trace import history, reader  # noqa: E402
+from imbrex_trace import graph, history, reader  # noqa: E402
 from imbrex_trace.synthetic import MILLI, ROOT, START, RankWriter  # noqa: E402
 
-SENT, RECEIVED = 7, 8
+SENT, RECEIVED, POSTED = 7, 8, 24
 
 
 def run(*arguments):
@@ -35,11 +34,6 @@ class TraceTest(unittest.TestCase):
 
     def replayed(self, rank=0):
         return history.replay(reader.read_run(self.directory)[rank])
-
-    def merged(self):
-        result = run("merge", self.directory, "-o", self.output)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return json.loads(self.output.read_text())["traceEvents"]
 
 
 class Replay(TraceTest):
@@ -85,6 +79,21 @@ class Replay(TraceTest):
                                  (2, 2, 1, 6, 7), (3, 1, 0, 4, 5)])
         self.assertEqual(self.pieces(1, replayed)[-3:],
                          [(6, 7, "in task"), (7, 8, "in task"), (8, 10, "overhead")])
+
+    def test_a_task_keeps_its_name_and_the_name_of_what_it_waited_for(self):
+        rank = self.writer(workers=2)
+        name, wait = rank.name("work", "w.cpp:7"), rank.name("MPI_Recv", "")
+        rank.begin(1, 0, 5, name, priority=-2, parent=3)
+        rank.suspend(2, 0, 5, wait)
+        rank.resume(4, 1, 5)
+        rank.end(6, 1, 5)
+        rank.write()
+        replayed = self.replayed()
+        first, second = (one for one in replayed.slices if one.task == 5)
+        self.assertEqual([(one.worker, one.part, one.waits_for) for one in (first, second)],
+                         [(0, 1, wait), (1, 2, -1)])
+        task = replayed.tasks[5]
+        self.assertEqual((task.name, task.parent, task.priority, task.parts), (name, 3, -2, 2))
 
     def test_a_resume_whose_clock_runs_a_little_early_is_understood(self):
         rank = self.writer(workers=2)
@@ -208,66 +217,43 @@ class Replay(TraceTest):
             self.replayed()
 
 
-class Merge(TraceTest):
-    def test_a_suspended_task_is_two_slices_and_an_arrow(self):
-        rank = self.writer(workers=2)
-        name, wait = rank.name("work", "w.cpp:7"), rank.name("MPI_Recv", "")
-        rank.begin(1, 0, 5, name, priority=-2, parent=3)
-        rank.suspend(2, 0, 5, wait)
-        rank.resume(4, 1, 5)
-        rank.end(6, 1, 5)
-        rank.write()
-        events = self.merged()
-        first, second = [event for event in events if event.get("name") == "work"]
-        self.assertEqual((first["name"], first["pid"], first["tid"], first["ts"], first["dur"]),
-                         ("work", 0, 0, 1000, 1000))
-        self.assertEqual(first["args"], {"task": 5, "parent": 3, "priority": -2,
-                                         "from": "w.cpp:7", "part": "1 of 2",
-                                         "then waits for": "MPI_Recv"})
-        self.assertEqual((second["tid"], second["ts"], second["dur"]), (1, 4000, 2000))
-        start, finish = [event for event in events if event.get("cat") == "suspension"]
-        self.assertEqual((start["ph"], start["tid"], finish["ph"], finish["tid"], finish["ts"]),
-                         ("s", 0, "f", 1, 4000))
-        self.assertEqual(start["id"], finish["id"])
-        self.assertTrue(first["ts"] <= start["ts"] < first["ts"] + first["dur"])
-
-    def test_the_nth_message_sent_is_the_nth_received_per_tag_and_communicator(self):
+class Messages(TraceTest):
+    def channel(self, *tags):
+        """Rank 0 sends with these tags, from 1 ms on. The records of rank 1 are the test's."""
         zero, one = self.writer(rank=0, ranks=2), self.writer(rank=1, ranks=2)
         for rank in (zero, one):
             rank.begin(0, 0, 1, rank.name("main"))
-        for time, tag in ((1, 7), (2, -9), (3, 7)):
+        for time, tag in enumerate(tags, 1):
             zero.message(time, 0, SENT, peer=1, tag=tag)
+        zero.write()
+        return one
+
+    def pairs(self):
+        return sorted(((flight.sent - START) // MILLI, (flight.received - START) // MILLI)
+                      for flight in graph.flights([self.replayed(0), self.replayed(1)]))
+
+    def test_the_nth_message_sent_is_the_nth_received_per_tag_and_communicator(self):
+        one = self.channel(7, -9, 7)
         for time, tag in ((4, -9), (5, 7), (6, 7)):
             one.message(time, 0, RECEIVED, peer=0, tag=tag)
         one.message(7, 0, RECEIVED, peer=0, tag=7, communicator=1)  # no rank sent this message
-        zero.write(), one.write()
-        arrows = [event for event in self.merged() if event["name"] == "message"]
-        pairs = {}
-        for event in arrows:
-            pairs.setdefault(event["id"], []).append((event["ph"], event["pid"], event["ts"]))
-        self.assertCountEqual(pairs.values(), [[("s", 0, 2000), ("f", 1, 4000)],
-                                               [("s", 0, 1000), ("f", 1, 5000)],
-                                               [("s", 0, 3000), ("f", 1, 6000)]])
+        one.write()
+        self.assertEqual(self.pairs(), [(1, 5), (2, 4), (3, 6)])
 
-    def test_a_message_outside_of_tasks_has_a_slice_for_its_arrow(self):
-        rank = self.writer()
-        rank.message(1, 0, SENT, peer=0, tag=1)
-        rank.begin(2, 0, 1, rank.name("work"))
-        rank.message(3, 0, RECEIVED, peer=0, tag=1)
-        rank.end(4, 0, 1)
-        rank.message(5, 0xFFFFFFFF, SENT, peer=0, tag=2)
-        rank.write()
-        marks = [event for event in self.merged() if event.get("cat") == "message"
-                 and event["ph"] in "Xi"]
-        self.assertEqual([event["ph"] for event in marks], ["X", "i", "X"])
+    def test_a_message_is_that_of_the_receive_that_began_first_whichever_is_complete_first(self):
+        one = self.channel(7, 7, 7)
+        for request, tag in ((1, 7), (2, -1), (3, 7)):  # the second one has any tag
+            one.add(0.5 + request / 10, 0, POSTED, 1, 8, tag % 2**32 << 32, request << 32)
+        for time, request in ((4, 2), (5, 3), (6, 1)):
+            one.message(time, 0, RECEIVED, peer=0, tag=7, communicator=request << 32)
+        one.write()
+        self.assertEqual(self.pairs(), [(1, 6), (2, 4), (3, 5)])
 
-    def test_rows_are_named_by_rank_and_worker(self):
-        for number in (0, 1):
-            self.writer(rank=number, ranks=2, workers=2).write()
-        rows = [(event["pid"], event["tid"], event["args"]["name"]) for event in self.merged()
-                if event["name"] == "thread_name"]
-        self.assertEqual(rows, [(0, 0, "worker 0"), (0, 1, "worker 1"), (1, 0, "worker 0"),
-                                (1, 1, "worker 1")])
+    def test_a_receive_that_gets_no_message_is_none(self):
+        one = self.channel(7)
+        one.add(2, 0, POSTED, 1, 8, 7 << 32, 1 << 32)
+        one.write()
+        self.assertEqual((self.pairs(), self.replayed(1).messages), ([], []))
 
 
 class Summary(TraceTest):
@@ -376,7 +362,7 @@ class Timeline(TraceTest):
 class Refusals(TraceTest):
     def check(self, *needles):
         """Every command fails, says so in one line, and writes nothing."""
-        for command in (["merge", self.directory, "-o", self.output], ["summary", self.directory],
+        for command in (["summary", self.directory],
                         ["timeline", self.directory, "-o", self.output]):
             result = run(*command)
             self.assertEqual(result.returncode, 1, command)
@@ -484,7 +470,7 @@ class Refusals(TraceTest):
 
     def test_an_output_directory_that_is_not_there(self):
         self.written().write()
-        result = run("merge", self.directory, "-o", self.output / "nowhere" / "x.json")
+        result = run("timeline", self.directory, "-o", self.output / "nowhere" / "x.svg")
         self.assertEqual(result.returncode, 1)
         self.assertIn("there is no directory", result.stderr)
 
