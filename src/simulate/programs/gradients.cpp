@@ -92,7 +92,7 @@ class Runner final : public sparse::Runner {
   const int rank_;
   const int ranks_;
   Batch* batch_ = nullptr;
-  // By the number of a sum: for each round, names of what a rank has and of what it receives.
+  // Each sum has for each round the names of what a rank has and of what it receives.
   std::map<std::size_t, std::array<char, 2 * rounds_max>> rounds_;
 };
 
