@@ -2,7 +2,6 @@
 #include "lines.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <numbers>
 
@@ -63,11 +62,6 @@ fftw_plan plan_join(const int count, const std::int64_t length, const Planning p
   return fftw_plan_many_dft(1, &count, stride, raw(scratch.get()), nullptr, stride, 1,
                             raw(scratch.get()), nullptr, stride, 1, FFTW_FORWARD,
                             any_flag_of(planning));
-}
-
-double joined_share(const std::int64_t n, const int count) {
-  if (count == 1) return 0;
-  return std::min(1.0, (1 + std::log2(count)) / std::log2(static_cast<double>(n)));
 }
 
 }  // namespace

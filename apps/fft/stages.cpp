@@ -5,15 +5,6 @@
 
 namespace fft {
 
-std::vector<Range> cut(const std::int64_t count, const int parts) {
-  std::vector<Range> ranges;
-  const std::int64_t number = std::min<std::int64_t>(count, parts);
-  for (std::int64_t i = 0; i < number; ++i) {
-    ranges.push_back({count * i / number, count * (i + 1) / number});
-  }
-  return ranges;
-}
-
 namespace {
 
 constexpr MPI_Aint point_bytes = sizeof(Complex);

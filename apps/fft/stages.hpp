@@ -18,21 +18,11 @@
 #include <vector>
 
 #include "../tiled/team.hpp"
+#include "parts.hpp"
 
 namespace fft {
 
 using Complex = std::complex<double>;
-
-struct Range {
-  std::int64_t first = 0;
-  std::int64_t last = 0;  // the one behind
-
-  [[nodiscard]] std::int64_t size() const noexcept { return last - first; }
-  friend bool operator==(const Range&, const Range&) = default;
-};
-
-// `count` things in at most `parts` ranges of nearly equal length, none empty.
-[[nodiscard]] std::vector<Range> cut(std::int64_t count, int parts);
 
 // The points of the field that a rank has, in their order in memory.
 struct Layout {

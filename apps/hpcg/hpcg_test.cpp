@@ -27,8 +27,7 @@ class HpcgTest : public testing::Test {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   }
   [[nodiscard]] BrickShape shape(int n, int blocks) const {
-    const Point grid = sparse::nearly_cubic(ranks_);
-    return {{n * grid[0], n * grid[1], n * grid[2]}, grid, blocks};
+    return sparse::grid_of_cubes(n, ranks_, blocks);
   }
   int ranks_ = 0;
   int rank_ = 0;

@@ -197,9 +197,8 @@ int run_program(int argc, char** argv) {
   const tiled::Team team({1, ranks});
   apps::check_writable(team.all(), "--json", line.json);
   check_size(team, line);
-  sparse::BrickShape shape{{}, sparse::nearly_cubic(ranks),
-                           line.blocks * std::max(1, imbrex::worker_count())};
-  for (std::size_t d = 0; d < 3; ++d) shape.points[d] = line.n * shape.ranks[d];
+  const sparse::BrickShape shape = sparse::grid_of_cubes(
+      line.n, ranks, line.blocks * std::max(1, imbrex::worker_count()));
 
   const tiled::KernelTimes times = find_times(team, line.timed, [&line] {
     return measure_kernels(std::min(line.n, measured_points),

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "../sparse/runner.hpp"
-#include "level.hpp"
+#include "algorithm.hpp"
 
 namespace hpcg {
 
@@ -41,14 +41,12 @@ class Problem {
   [[nodiscard]] const tiled::KernelTimes& times() const noexcept { return times_; }
   [[nodiscard]] bool sleep() const noexcept { return !times_.empty(); }
   [[nodiscard]] MPI_Comm of_level(std::size_t level) const { return communicators_[level]; }
-  [[nodiscard]] MPI_Comm of_sum(std::size_t sum) const {
-    return communicators_[level_count + sum];
-  }
+  [[nodiscard]] sparse::Network network() const;
 
  private:
   const tiled::KernelTimes times_;
   const std::vector<std::unique_ptr<Level>> levels_;
-  std::vector<MPI_Comm> communicators_;
+  std::vector<MPI_Comm> communicators_;  // of the levels, then of the sums
 };
 
 struct Limits {
@@ -63,7 +61,6 @@ struct Limits {
 class Solver {
  public:
   Solver(const Problem& problem, Variant variant);
-  ~Solver();
 
   [[nodiscard]] Outcome solve(const std::vector<double>& right_side, const Limits& limits,
                               std::vector<double>& solution);
@@ -75,8 +72,10 @@ class Solver {
   [[nodiscard]] double dot(const std::vector<double>& a, const std::vector<double>& b);
 
  private:
-  class Steps;
-  const std::unique_ptr<Steps> steps_;
+  const MPI_Comm communicator_;
+  sparse::Network network_;
+  const std::unique_ptr<sparse::MeasuredRunner> runner_;
+  Algorithm algorithm_;
 };
 
 // Bytes that a rank sends in an iteration.

@@ -144,12 +144,6 @@ class Assembly {
 
 }  // namespace
 
-sparse::BrickShape nodes_of(const Problem& problem, const Point& ranks, const int blocks) {
-  sparse::BrickShape shape{problem.elements, ranks, blocks};
-  for (int& points : shape.points) ++points;
-  return shape;
-}
-
 System assemble(const Problem& problem, const Brick& brick) {
   System system;
   system.rows.resize(brick.blocks().size());

@@ -95,10 +95,9 @@ int run_program(int argc, char** argv) {
   apps::check_writable(team.all(), "--json", line.json);
   const int blocks = line.blocks * std::max(1, imbrex::worker_count());
   check_size(team, line, blocks);
-  const sparse::Point grid = sparse::nearly_cubic(ranks);
-  Problem problem{{}, line.source};
-  for (std::size_t d = 0; d < 3; ++d) problem.elements[d] = line.n * grid[d];
-  const sparse::Brick brick(nodes_of(problem, grid, blocks), team.rank());
+  const sparse::BrickShape elements = sparse::grid_of_cubes(line.n, ranks, blocks);
+  const Problem problem{elements.points, line.source};
+  const sparse::Brick brick(nodes_of(elements), team.rank());
   if (team.rank() == 0) sparse::print_head(team, problem.elements, "elements", brick);
 
   static constexpr int measured_points = 40;

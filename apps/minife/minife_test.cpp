@@ -97,12 +97,10 @@ class SystemTest : public testing::Test {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   }
   [[nodiscard]] Problem problem(int n, double source) const {
-    Problem problem{{}, source};
-    for (std::size_t d = 0; d < 3; ++d) problem.elements[d] = n * sparse::nearly_cubic(ranks_)[d];
-    return problem;
+    return {sparse::grid_of_cubes(n, ranks_, 1).points, source};
   }
   [[nodiscard]] Brick brick(const Problem& problem, int blocks) const {
-    return Brick(nodes_of(problem, sparse::nearly_cubic(ranks_), blocks), rank_);
+    return Brick(nodes_of({problem.elements, sparse::nearly_cubic(ranks_), blocks}), rank_);
   }
   int ranks_ = 0;
   int rank_ = 0;
@@ -150,7 +148,7 @@ std::vector<double> product_of(const Brick& brick, const System& system) {
 TEST_F(SystemTest, is_the_one_of_a_single_rank_for_any_ranks_and_sub_blocks) {
   for (const int n : {2, 5}) {
     const Problem whole = problem(n, 1);
-    const Brick alone(nodes_of(whole, {1, 1, 1}, 1), 0);
+    const Brick alone(nodes_of({whole.elements, {1, 1, 1}, 1}), 0);
     const System expected = assemble(whole, alone);
     const std::vector<double> expected_product = product_of(alone, expected);
     for (const int blocks : {1, 3, 64}) {
@@ -168,7 +166,7 @@ TEST_F(SystemTest, is_the_one_of_a_single_rank_for_any_ranks_and_sub_blocks) {
 
 TEST_F(SystemTest, is_symmetric_and_holds_its_boundary) {
   const Problem whole{{4, 3, 5}, 1};
-  const Brick alone(nodes_of(whole, {1, 1, 1}, 1), 0);
+  const Brick alone(nodes_of({whole.elements, {1, 1, 1}, 1}), 0);
   const System system = assemble(whole, alone);
   const sparse::Rows& rows = system.rows[0];
   std::vector<std::vector<double>> dense(alone.size(), std::vector<double>(alone.size()));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../sparse/runner.hpp"
-#include "assemble.hpp"
+#include "algorithm.hpp"
 
 namespace minife {
 
@@ -23,10 +23,6 @@ struct Equations {
   const sparse::Brick& brick;
   const System& system;
   tiled::KernelTimes times;
-};
-
-struct Vectors {
-  std::vector<double> x, r;  // solution and residual
 };
 
 // Exactly `iterations` of them: those after the end, where the residual is below the precision of

@@ -6,6 +6,7 @@
 #include <imbrex/future_space.hpp>
 #include <imbrex/imbrex.hpp>
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -17,9 +18,6 @@ using imbrex::at;  // what tiles hand on is named by where it stands
 namespace {
 
 using Cells = std::vector<Score>;
-
-// The data that an outer tile leaves to its neighbours below, to the right, and below and right.
-enum Part : std::uint64_t { last_row, last_column, last_cell, parts };
 
 class TaskGraph {
  public:
@@ -47,11 +45,7 @@ class TaskGraph {
   }
 
  private:
-  struct Around {
-    imbrex::Future<Cells> row;  // empty where the matrix ends, as are the others
-    imbrex::Future<Cells> column;
-    imbrex::Future<Cells> corner;
-  };
+  using Around = std::array<imbrex::Future<Cells>, parts>;  // empty where the matrix ends
 
   [[nodiscard]] std::uint64_t guid(int i, int j, Part part) const {
     return (static_cast<std::uint64_t>(i) * static_cast<std::uint64_t>(tiling_.across()) +
@@ -67,32 +61,27 @@ class TaskGraph {
   }
   [[nodiscard]] std::size_t bytes(std::uint64_t guid) const {
     const auto [i, j] = tile_of(guid);
-    const Extent extent = tiling_.extent(i, j);
-    const std::int64_t cells = guid % parts == last_row      ? extent.columns
-                               : guid % parts == last_column ? extent.rows
-                                                             : 1;
+    const std::int64_t cells = tiling_.cells(i, j, static_cast<Part>(guid % parts));
     return static_cast<std::size_t>(cells) * sizeof(Score);
   }
 
   void create(int i, int j) {
     Around around;
     auto task = imbrex::task("outer tile");
-    const auto wait_for = [&](imbrex::Future<Cells>& future, int row, int column, Part part) {
-      future = edges_[guid(row, column, part)];
-      (void)task.in(future);
-    };
-    if (i > 0) wait_for(around.row, i - 1, j, last_row);
-    if (j > 0) wait_for(around.column, i, j - 1, last_column);
-    if (i > 0 && j > 0) wait_for(around.corner, i - 1, j - 1, last_cell);
+    for (const auto& [part, down, right] : edges) {
+      if (i < down || j < right) continue;
+      around[part] = edges_[guid(i - down, j - right, part)];
+      (void)task.in(around[part]);
+    }
     task.launch([this, i, j, around = std::move(around)]() mutable { compute(i, j, around); });
   }
 
   // Suspends.
   void compute(int i, int j, Around& around) {
     OuterTile tile(problem_, i, j);
-    if (around.row.valid()) tile.row = around.row.get();
-    if (around.column.valid()) tile.column = around.column.get();
-    if (around.corner.valid()) tile.corner = around.corner.get().front();
+    if (around[last_row].valid()) tile.row = around[last_row].get();
+    if (around[last_column].valid()) tile.column = around[last_column].get();
+    if (around[last_cell].valid()) tile.corner = around[last_cell].get().front();
     around = {};  // no other task reads them
     tile.begin();
     compute_inner(tile);

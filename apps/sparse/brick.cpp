@@ -30,6 +30,12 @@ Point nearly_cubic(const int count) {
   return best;
 }
 
+BrickShape grid_of_cubes(const int n, const int ranks, const int blocks) {
+  BrickShape shape{{}, nearly_cubic(ranks), blocks};
+  for (std::size_t d = 0; d < 3; ++d) shape.points[d] = n * shape.ranks[d];
+  return shape;
+}
+
 namespace {
 
 // Returns the position at which part `index` of `parts` begins.

@@ -42,6 +42,9 @@ struct BrickShape {
   int blocks = 1;   // sub-blocks of a rank
 };
 
+// Returns the grid in which each rank has `n` points in each dimension; it is nearly cubic.
+[[nodiscard]] BrickShape grid_of_cubes(int n, int ranks, int blocks);
+
 // Local coordinates are those of the first owned point as (0, 0, 0). A vector is kept as an array
 // of size() numbers, in which at() says where a point stands; x is the fastest.
 // Thread safety: any number of tasks may read it.

@@ -10,22 +10,20 @@ namespace sparse {
 
 namespace {
 
-constexpr int messages_first = 3;  // priority; of loops: Loop::urgency
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
-
 // This rank's part, in the order of the sub-blocks.
 double part_of(const Sum& sum) {
   return std::accumulate(sum.parts.begin(), sum.parts.end(), 0.0);
 }
 
-class Blocking final : public Runner {
+class Blocking final : public MeasuredRunner {
  public:
-  using Runner::Runner;
-  void exchange(Grid& grid, Field& field) override { mpi_s_ += grid.halo.exchange(field.values); }
+  using MeasuredRunner::MeasuredRunner;
+  void exchange(Grid& grid, Field& field) override {
+    mpi_s_ += halo_of(grid).exchange(field.values);
+  }
   void sum(Sum& sum) override {
     const double start = MPI_Wtime();
-    const double whole = sum_blocking(part_of(sum), sum.communicator);
+    const double whole = sum_blocking(part_of(sum), communicator_of(sum));
     mpi_s_ += MPI_Wtime() - start;
     sum.set(whole);
   }
@@ -44,34 +42,33 @@ class Blocking final : public Runner {
   double mpi_s_ = 0;
 };
 
-class Tasks : public Runner {
+class Tasks : public MeasuredRunner {
  public:
-  Tasks(const Brick& finest, const tiled::KernelTimes& times, bool test_each)
-      : Runner(finest, times), tests_(test_each ? std::make_unique<TestEach>() : nullptr) {}
+  Tasks(const Brick& finest, const tiled::KernelTimes& times, Network& network, bool test_each)
+      : MeasuredRunner(finest, times, network),
+        tests_(test_each ? std::make_unique<TestEach>() : nullptr) {}
 
   void exchange(Grid& grid, Field& field) override {
-    const auto& neighbours = grid.brick.neighbours();
-    for (std::size_t n = 0; n < neighbours.size(); ++n) {
+    Halo& halo = halo_of(grid);
+    TestEach* const tests = tests_.get();
+    for (std::size_t n = 0; n < grid.brick.neighbours().size(); ++n) {
       const auto number = static_cast<int>(n);
-      TestEach* const tests = tests_.get();
-      imbrex::task("receive")
-          .inout(grid.receives[n])
-          .out(field.layers[n])
-          .priority(messages_first)
-          .launch([&grid, &field, number, tests] {
-            grid.halo.receive(field.values, number, tests);
-          });
-      auto send = imbrex::task("send").inout(grid.sends[n]).priority(messages_first);
-      for (const int block : neighbours[n].touched) (void)send.in(field.blocks[index(block)]);
-      send.launch([&grid, &field, number, tests] { grid.halo.send(field.values, number, tests); });
+      auto receive = imbrex::task("receive");
+      declare_receive(receive, grid, field, n);
+      receive.launch([&halo, &field, number, tests] {
+        halo.receive(field.values, number, tests);
+      });
+      auto send = imbrex::task("send");
+      declare_send(send, grid, field, n);
+      send.launch([&halo, &field, number, tests] { halo.send(field.values, number, tests); });
     }
   }
 
   void sum(Sum& sum) override {
-    auto task = imbrex::task("sum").out(sum.result).priority(messages_first);
-    for (const char& name : sum.names) (void)task.in(name);
-    task.launch([&sum, tests = tests_.get()] {
-      sum.set(sum_over_ranks(part_of(sum), sum.communicator, tests));
+    auto task = imbrex::task("sum");
+    declare_sum(task, sum, sum.result);
+    task.launch([this, &sum] {
+      sum.set(sum_over_ranks(part_of(sum), communicator_of(sum), tests_.get()));
     });
   }
 
@@ -88,8 +85,8 @@ class Tasks : public Runner {
     const auto shared = std::make_shared<const std::function<void(std::size_t)>>(std::move(body));
     const std::vector<bool> border = loop.brick.borders();
     for (std::size_t block = 0; block < border.size(); ++block) {
-      auto task = imbrex::task(loop.name).priority(border[block] ? loop.urgency : 0);
-      declare(task, loop, block);
+      auto task = imbrex::task(loop.name);
+      declare_body(task, loop, block, border[block]);
       task.launch([shared, block, tests = tests_.get()] {
         (*shared)(block);
         if (tests != nullptr) tests->poll();
@@ -100,26 +97,6 @@ class Tasks : public Runner {
     return tests_ == nullptr ? 0 : tests_->tests();
   }
 
-  template <class Task>
-  static void declare(Task& task, const Loop& loop, std::size_t block) {
-    const auto number = static_cast<int>(block);
-    for (const Field* const field : loop.reads) (void)task.in(field->blocks[block]);
-    for (const Field* const field : loop.reads_around) {
-      for (const int other : loop.brick.around(number)) {
-        (void)task.in(field->blocks[index(other)]);
-      }
-      for (const int layer : loop.brick.awaited(number)) {
-        (void)task.in(field->layers[index(layer)]);
-      }
-    }
-    for (const auto& [field, near] : loop.reads_near) {
-      for (const int other : (*near)[block]) (void)task.in(field->blocks[index(other)]);
-    }
-    for (Field* const field : loop.writes) (void)task.inout(field->blocks[block]);
-    if (loop.parts != nullptr) (void)task.out(loop.parts->names[block]);
-    if (loop.after != nullptr) (void)task.in(loop.after->result);
-  }
-
   const std::unique_ptr<TestEach> tests_;  // null: calls block
 };
 
@@ -128,8 +105,8 @@ class Tasks : public Runner {
 // waits, so waiting workers cannot keep the task from running for which another rank waits.
 class BlockingTasks final : public Tasks {
  public:
-  BlockingTasks(const Brick& finest, const tiled::KernelTimes& times)
-      : Tasks(finest, times, false) {}
+  BlockingTasks(const Brick& finest, const tiled::KernelTimes& times, Network& network)
+      : Tasks(finest, times, network, false) {}
 
   void exchange(Grid& grid, Field& field) override {
     auto task = imbrex::task("exchange").inout(order_).priority(messages_first);
@@ -138,12 +115,12 @@ class BlockingTasks final : public Tasks {
     for (std::size_t block = 0; block < border.size(); ++block) {
       if (border[block]) (void)task.in(field.blocks[block]);
     }
-    task.launch([&grid, &field] { (void)grid.halo.exchange(field.values); });
+    task.launch([&halo = halo_of(grid), &field] { (void)halo.exchange(field.values); });
   }
   void sum(Sum& sum) override {
-    auto task = imbrex::task("sum").inout(order_).out(sum.result).priority(messages_first);
-    for (const char& name : sum.names) (void)task.in(name);
-    task.launch([&sum] { sum.set(sum_blocking(part_of(sum), sum.communicator)); });
+    auto task = imbrex::task("sum").inout(order_);
+    declare_sum(task, sum, sum.result);
+    task.launch([this, &sum] { sum.set(sum_blocking(part_of(sum), communicator_of(sum))); });
   }
 
  private:
@@ -152,24 +129,23 @@ class BlockingTasks final : public Tasks {
 
 }  // namespace
 
-void Runner::loop(const Loop& loop, Body body) {
+void MeasuredRunner::loop(const Loop& loop, Body body) {
   run_bodies(loop, [this, &brick = loop.brick, calls = loop.calls,
                     body = std::move(body)](const std::size_t block) {
     const auto start = std::chrono::steady_clock::now();
     const Box& box = brick.blocks()[block];
-    if (times_.empty()) {
-      body(block, box);
+    if (has_times()) {
+      tiled::sleep_precisely(time_of(calls, box));
     } else {
-      const double seconds = std::inner_product(calls.begin(), calls.end(), times_.begin(), 0.0);
-      tiled::sleep_precisely(seconds * static_cast<double>(box.count()) /
-                             static_cast<double>(finest_.owned().count()));
+      body(block, box);
     }
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
     kernel_ns_.fetch_add(took.count(), std::memory_order_relaxed);
   });
 }
 
-Outcome Runner::measure(const MPI_Comm communicator, const std::function<void()>& algorithm) {
+Outcome MeasuredRunner::measure(const MPI_Comm communicator,
+                                const std::function<void()>& algorithm) {
   kernel_ns_ = 0;
   const double mpi_before = mpi_s();
   const std::int64_t tests_before = tests();
@@ -184,11 +160,13 @@ Outcome Runner::measure(const MPI_Comm communicator, const std::function<void()>
           .tests = tests() - tests_before};
 }
 
-std::unique_ptr<Runner> make_runner(const Variant variant, const Brick& finest,
-                                    const tiled::KernelTimes& times) {
-  if (variant == Variant::blocking) return std::make_unique<Blocking>(finest, times);
-  if (variant == Variant::blocking_tasks) return std::make_unique<BlockingTasks>(finest, times);
-  return std::make_unique<Tasks>(finest, times, variant == Variant::test_each);
+std::unique_ptr<MeasuredRunner> make_runner(const Variant variant, const Brick& finest,
+                                            const tiled::KernelTimes& times, Network& network) {
+  if (variant == Variant::blocking) return std::make_unique<Blocking>(finest, times, network);
+  if (variant == Variant::blocking_tasks) {
+    return std::make_unique<BlockingTasks>(finest, times, network);
+  }
+  return std::make_unique<Tasks>(finest, times, network, variant == Variant::test_each);
 }
 
 }  // namespace sparse

@@ -25,30 +25,19 @@ Domain make_domain(MPI_Comm comm, const std::int64_t size, const std::int64_t gh
   }
   domain.size = size;
   domain.ghost = ghost;
-  domain.first = size * domain.rank / domain.ranks;
-  domain.count = size * (domain.rank + 1) / domain.ranks - domain.first;
-  domain.neighbour = {(domain.rank + domain.ranks - 1) % domain.ranks,
-                      (domain.rank + 1) % domain.ranks};
-  if (!periodic && domain.rank == 0) domain.neighbour[left] = MPI_PROC_NULL;
-  if (!periodic && domain.rank == domain.ranks - 1) domain.neighbour[right] = MPI_PROC_NULL;
-  const std::int64_t core = domain.count - 2 * ghost;
-  domain.chunks = static_cast<int>(std::clamp<std::int64_t>(core / ghost, 1, chunks));
+  domain.chunks_most = chunks;
+  domain.is_periodic = periodic;
   return domain;
 }
 
 std::vector<Part> parts_of(const Domain& domain) {
-  const std::int64_t core = domain.count - 2 * domain.ghost;
-  std::vector<Part> parts{{0, domain.ghost}};
-  for (int chunk = 0; chunk < domain.chunks; ++chunk) {
-    parts.push_back({domain.ghost + core * chunk / domain.chunks,
-                     domain.ghost + core * (chunk + 1) / domain.chunks});
-  }
-  parts.push_back({domain.count - domain.ghost, domain.count});
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < domain.parts(); ++i) parts.push_back(domain.part(i));
   return parts;
 }
 
 Field::Field(const Domain& domain)
-    : first_(domain.first), ghost_(domain.ghost), count_(domain.count) {
+    : first_(domain.first()), ghost_(domain.ghost), count_(domain.count()) {
   for (auto& copy : copies_) copy.resize(static_cast<std::size_t>(count_ + 2 * ghost_));
 }
 

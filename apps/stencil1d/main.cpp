@@ -21,8 +21,8 @@ namespace {
 // The cells of all ranks after `steps`, computed by each rank alone; this rank's share.
 std::vector<double> compute_alone(const Domain& mine, bool periodic, int steps) {
   Domain whole = mine;
-  whole.first = 0;
-  whole.count = mine.size;
+  whole.rank = 0;
+  whole.ranks = 1;
   Field field(whole);
   field.reset();
   const auto ghost_bytes = static_cast<std::size_t>(mine.ghost) * sizeof(double);
@@ -31,10 +31,10 @@ std::vector<double> compute_alone(const Domain& mine, bool periodic, int steps) 
       std::memcpy(field.ghosts(step, left), field.border(step, right), ghost_bytes);
       std::memcpy(field.ghosts(step, right), field.border(step, left), ghost_bytes);
     }
-    sweep(whole, field.cells(step), field.cells(step + 1), {0, whole.count});
+    sweep(whole, field.cells(step), field.cells(step + 1), {0, whole.count()});
   }
-  const double* const begin = field.cells(steps) + mine.first;
-  return {begin, begin + mine.count};
+  const double* const begin = field.cells(steps) + mine.first();
+  return {begin, begin + mine.count()};
 }
 
 // FNV-1a over the bits of all cells, in the order of the cells; on all ranks.
@@ -109,7 +109,7 @@ class Benchmark {
   apps::Run run_once(std::size_t variant) {
     const double seconds = seconds_of(options_.variants[variant].run);
     const double* const cells = field_.cells(options_.steps);
-    const std::vector<double> got(cells, cells + domain_.count);
+    const std::vector<double> got(cells, cells + domain_.count());
     if (expected_.empty()) expected_ = got;  // the first variant's
     const bool same = same_everywhere(domain_, got, expected_);
     same_[variant] = same_[variant] && same;
@@ -119,7 +119,7 @@ class Benchmark {
   void print(std::uint64_t hash) const {
     fmt::print("{} cells on {} ranks, ghost layers of {}, {}; {} steps, {} chunks a rank\n",
                domain_.size, domain_.ranks, domain_.ghost,
-               options_.periodic ? "periodic" : "open ends", options_.steps, domain_.chunks);
+               options_.periodic ? "periodic" : "open ends", options_.steps, domain_.chunks());
     if (domain_.cell_ns > 0) {
       fmt::print("kernels sleep for {} ns a cell: there is no field that could be checked\n",
                  domain_.cell_ns);

@@ -37,13 +37,6 @@ void run_yield(const Domain& domain, Field& field, const int steps) {
 
 namespace {
 
-// Names what a task reads and writes: one byte for each part of each copy, and each ghost layer.
-struct Names {
-  explicit Names(std::size_t parts) : cells{std::vector<char>(parts), std::vector<char>(parts)} {}
-  std::vector<char> cells[2];  // by copy, by part
-  char ghosts[2][2] = {};      // by copy, by Side
-};
-
 class Graph {
  public:
   Graph(const Domain& domain, Field& field)
@@ -52,48 +45,35 @@ class Graph {
         core_(domain.priorities == Priorities::borders ? 1 : 0),
         send_(domain.priorities == Priorities::none ? 0 : 100) {}
 
-  void spawn_step(int step) {
-    const int copy = step & 1;
-    for (const Side side : {left, right}) {
-      if (domain_.has(side)) spawn_messages(step, side);
-    }
-    const std::size_t last = parts_.size() - 1;
-    spawn_part(step, 0, names_.ghosts[copy][left], names_.cells[copy][1], border_);
-    spawn_part(step, last, names_.ghosts[copy][right], names_.cells[copy][last - 1],
-               border_);
-    for (std::size_t core = 1; core < last; ++core) {
-      spawn_part(step, core, names_.cells[copy][core - 1], names_.cells[copy][core + 1],
-                 core_);
-    }
-  }
+  void spawn_step(int step) { in_step(domain_, step, names_, *this); }
 
- private:
-  void spawn_messages(int step, Side side) {
-    const int copy = step & 1;
-    const auto count = static_cast<int>(domain_.ghost);
-    imbrex::task("receive").out(names_.ghosts[copy][side]).priority(border_).launch([=, this] {
-      MPI_Recv(field_.ghosts(step, side), count, MPI_DOUBLE, domain_.neighbour[side],
+  // Functions that in_step() calls: each spawns a task.
+  void receive(int step, Side side, char& written) {
+    imbrex::task("receive").out(written).priority(border_).launch([=, this] {
+      MPI_Recv(field_.ghosts(step, side), count(), MPI_DOUBLE, domain_.neighbour(side),
                tag_of(step, side), domain_.comm, MPI_STATUS_IGNORE);
     });
-    const std::size_t border = side == left ? 0 : parts_.size() - 1;
-    imbrex::task("send").in(names_.cells[copy][border]).priority(send_).launch([=, this] {
-      MPI_Send(field_.border(step, side), count, MPI_DOUBLE, domain_.neighbour[side],
+  }
+  void send(int step, Side side, const char& read) {
+    imbrex::task("send").in(read).priority(send_).launch([=, this] {
+      MPI_Send(field_.border(step, side), count(), MPI_DOUBLE, domain_.neighbour(side),
                tag_of(step, other(side)), domain_.comm);
     });
   }
-
-  // `before` and `after` name what is read on both sides of the part.
-  void spawn_part(int step, std::size_t part, const char& before, const char& after,
-                  int priority) {
-    const int copy = step & 1;
+  void sweep(int step, std::size_t part, const char& before, const char& here, const char& after,
+             char& written) {
+    const bool is_border = part == 0 || part + 1 == parts_.size();
     imbrex::task("sweep")
-        .in(before, names_.cells[copy][part], after)
-        .out(names_.cells[1 - copy][part])
-        .priority(priority)
+        .in(before, here, after)
+        .out(written)
+        .priority(is_border ? border_ : core_)
         .launch([=, this] {
-          sweep(domain_, field_.cells(step), field_.cells(step + 1), parts_[part]);
+          stencil1d::sweep(domain_, field_.cells(step), field_.cells(step + 1), parts_[part]);
         });
   }
+
+ private:
+  [[nodiscard]] int count() const noexcept { return static_cast<int>(domain_.ghost); }
 
   const Domain& domain_;
   Field& field_;

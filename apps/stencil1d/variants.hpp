@@ -32,8 +32,5 @@ struct Messages {
   MPI_Request receive[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};  // by Side
   MPI_Request send[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 };
-// The tag of the message of `step` that fills a rank's ghost layer on `side`.
-[[nodiscard]] int tag_of(int step, Side side) noexcept;
-[[nodiscard]] inline Side other(Side side) noexcept { return side == left ? right : left; }
 
 }  // namespace stencil1d

@@ -18,6 +18,17 @@ enum class Distribution {
   cyclic,  // a column of tiles to each rank in turn, so that a diagonal's tiles go round
 };
 
+// The data that an outer tile leaves to its neighbours below, to the right, and below and right.
+enum Part : std::uint8_t { last_row, last_column, last_cell, parts };
+
+// The tile that reads a part stands so many rows below, and columns to the right.
+struct Edge {
+  Part part;
+  int down;
+  int right;
+};
+inline constexpr Edge edges[] = {{last_row, 1, 0}, {last_column, 0, 1}, {last_cell, 1, 1}};
+
 struct Tiling {
   Extent whole;
   Extent outer;  // the last of a row and of a column may be smaller; so of the inner
@@ -37,6 +48,10 @@ struct Tiling {
   }
   [[nodiscard]] Extent extent(int i, int j) const noexcept {
     return {part(whole.rows, outer.rows, i), part(whole.columns, outer.columns, j)};
+  }
+  [[nodiscard]] std::int64_t cells(int i, int j, Part part) const noexcept {
+    if (part == last_cell) return 1;
+    return part == last_row ? extent(i, j).columns : extent(i, j).rows;
   }
   [[nodiscard]] int home(int i, int j) const noexcept {
     if (distribution == Distribution::cyclic) return j % ranks;

@@ -38,9 +38,7 @@ class Blocks final : public Program {
     if (step < 0) {
       for (int block = 0; block < problem_.count(); ++block) {
         if (owner(block) != rank) continue;
-        batch.add({.kernel = fill_kind});
-        batch.access(cells(block), AccessKind::out);
-        batch.access(edges(0, block), AccessKind::out);
+        Builder(batch, {.kernel = fill_kind}).out(cells(block)).out(edges(0, block));
       }
     } else {
       sent_.clear();
@@ -88,10 +86,9 @@ class Blocks final : public Program {
                    sends ? AccessKind::in : AccessKind::out);
     }
     if (rank != reader) return;
-    batch.add({.kernel = step_kind, .duration = step_ns(block, step)});
-    batch.access(cells(block), AccessKind::inout);
-    batch.access(edges(step + 1, block), AccessKind::out);
-    for (const std::uint64_t datum : read) batch.access(datum, AccessKind::in);
+    Builder task(batch, {.kernel = step_kind, .duration = step_ns(block, step)});
+    task.inout(cells(block)).out(edges(step + 1, block));
+    for (const std::uint64_t datum : read) task.in(datum);
   }
 
   const Time block_ns_;

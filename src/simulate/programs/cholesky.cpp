@@ -11,8 +11,6 @@ namespace imbrex::simulate {
 
 namespace {
 
-using detail::AccessKind;
-
 enum Kind : std::uint16_t { potrf_kind, trsm_kind, syrk_kind, gemm_kind, send_kind, receive_kind,
                             free_kind };
 
@@ -23,47 +21,32 @@ class Creator {
       : layout_(layout), setup_(setup), rank_(rank), batch_(batch) {}
 
   void potrf(const int k) {
-    if (!is_mine(k, k)) return;
-    add(potrf_kind);
-    batch_.access(handle(k, k), AccessKind::inout);
+    if (is_mine(k, k)) add(potrf_kind).inout(handle(k, k));
   }
   void trsm(const int i, const int k) {
-    if (!is_mine(i, k)) return;
-    add(trsm_kind);
-    batch_.access(operand(k, k), AccessKind::in);
-    batch_.access(handle(i, k), AccessKind::inout);
+    if (is_mine(i, k)) add(trsm_kind).in(operand(k, k)).inout(handle(i, k));
   }
   void syrk(const int j, const int k) {
-    if (!is_mine(j, j)) return;
-    add(syrk_kind);
-    batch_.access(operand(j, k), AccessKind::in);
-    batch_.access(handle(j, j), AccessKind::inout);
+    if (is_mine(j, j)) add(syrk_kind).in(operand(j, k)).inout(handle(j, j));
   }
   void gemm(const int i, const int j, const int k) {
     if (!is_mine(i, j)) return;
-    add(gemm_kind);
-    batch_.access(operand(i, k), AccessKind::in);
-    batch_.access(operand(j, k), AccessKind::in);
-    batch_.access(handle(i, j), AccessKind::inout);
+    add(gemm_kind).in(operand(i, k)).in(operand(j, k)).inout(handle(i, j));
   }
   void factored(const int i, const int k) {
     const std::vector<int> readers = cholesky::readers(layout_, i, k);
     if (is_mine(i, k)) {
       for (const int rank : readers) {
-        batch_.add(message(send_kind, Role::send, i, k, rank));
-        batch_.access(handle(i, k), AccessKind::in);
+        Builder(batch_, message(send_kind, Role::send, i, k, rank)).in(handle(i, k));
       }
     } else if (std::ranges::binary_search(readers, rank_)) {
       received_.push_back(i);
-      batch_.add(message(receive_kind, Role::receive, i, k, layout_.owner(i, k)));
-      batch_.access(operand(i, k), AccessKind::out);
+      Builder(batch_, message(receive_kind, Role::receive, i, k, layout_.owner(i, k)))
+          .out(operand(i, k));
     }
   }
   void step_done(const int k) {
-    for (const int i : received_) {
-      add(free_kind);
-      batch_.access(operand(i, k), AccessKind::inout);
-    }
+    for (const int i : received_) add(free_kind).inout(operand(i, k));
   }
 
  private:
@@ -80,7 +63,7 @@ class Creator {
     return 2 * (static_cast<std::uint64_t>(step) * static_cast<std::uint64_t>(layout_.tiles()) +
                 static_cast<std::uint64_t>(i)) + 1;
   }
-  void add(const Kind kind) { batch_.add({.kernel = kind}); }
+  Builder add(const Kind kind) { return Builder(batch_, {.kernel = kind}); }
   [[nodiscard]] TaskPlan message(const Kind kind, const Role role, const int i, const int k,
                                  const int peer) const {
     return {.kernel = kind,

@@ -4,10 +4,9 @@
 // `partial-blocks` (blocking.cpp).
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <vector>
 
+#include "fft/parts.hpp"
 #include "imbrex/error.hpp"
 #include "simulate/programs/programs.hpp"
 
@@ -16,33 +15,18 @@ namespace imbrex::simulate {
 namespace {
 
 using detail::AccessKind;
+using fft::Range;
 
 enum Kind : std::uint16_t { lines_kind, leave_kind, receive_kind };
-
-// The lengths of `count` lines in at most `parts` ranges, as cut() of apps/fft.
-[[nodiscard]] std::vector<std::int64_t> cut(const std::int64_t count, const int parts) {
-  const std::int64_t number = std::min<std::int64_t>(count, parts);
-  std::vector<std::int64_t> lengths;
-  for (std::int64_t i = 0; i < number; ++i) {
-    lengths.push_back(count * (i + 1) / number - count * i / number);
-  }
-  return lengths;
-}
-
-// The part of a line's transform that needs the blocks of all ranks: the butterflies over ranks,
-// and a pass over all points.
-[[nodiscard]] double joined_of(const std::int64_t points, const int ranks) {
-  return std::min(1.0, (1 + std::log2(ranks)) / std::log2(static_cast<double>(points)));
-}
 
 class Exchange final : public Program {
  public:
   Exchange(const ExchangeSetup& setup, const DurationOf& duration_of)
       : setup_(setup),
         line_ns_(duration_of("line")),
-        joined_(joined_of(setup.n, setup.ranks)),
-        chunks_(cut(setup.n / setup.ranks, setup.chunks)),
-        groups_(cut(setup.n / setup.ranks, setup.parts)),
+        joined_(fft::joined_share(setup.n, setup.ranks)),
+        chunks_(fft::cut(setup.n / setup.ranks, setup.chunks)),
+        groups_(fft::cut(setup.n / setup.ranks, setup.parts)),
         sent_chunks_(setup.variant == ExchangeVariant::messages ? chunks_ : whole()),
         sent_groups_(by_groups() ? groups_ : whole()),
         steps_(static_cast<std::size_t>(setup.ranks), 0) {
@@ -62,8 +46,7 @@ class Exchange final : public Program {
       add_receives(step, batch);
     } else if (step == groups) {
       for (std::size_t k = 0; k < chunks_.size(); ++k) {
-        add_lines(lines_ns(chunks_[k]), batch);
-        batch.access(computed(k), AccessKind::out);
+        add_lines(lines_ns(chunks_[k]), batch).out(computed(k));
       }
     } else if (step <= 2 * groups) {
       add_sends(rank, step - groups - 1, batch);
@@ -71,8 +54,7 @@ class Exchange final : public Program {
       add_pieces(batch);
     } else {
       for (std::size_t l = 0; l < groups_.size(); ++l) {
-        add_lines(lines_ns(groups_[l]), batch);
-        batch.access(arrived(by_groups() ? l : 0), AccessKind::in);
+        add_lines(lines_ns(groups_[l]), batch).in(arrived(by_groups() ? l : 0));
       }
     }
     return ++step <= 2 * groups + 1;
@@ -91,17 +73,17 @@ class Exchange final : public Program {
     return 4 * (group * static_cast<std::size_t>(setup_.ranks) + static_cast<std::size_t>(from)) +
            3;
   }
-  [[nodiscard]] std::vector<std::int64_t> whole() const { return {setup_.n / setup_.ranks}; }
+  [[nodiscard]] std::vector<Range> whole() const { return {{0, setup_.n / setup_.ranks}}; }
   // Whether a group of lines can be computed as soon as its own points are here.
   [[nodiscard]] bool by_groups() const noexcept {
     return setup_.variant == ExchangeVariant::messages ||
            setup_.variant == ExchangeVariant::partial_receive;
   }
-  [[nodiscard]] Time lines_ns(const std::int64_t lines) const {
-    return time_of(static_cast<double>(lines) * static_cast<double>(line_ns_));
+  [[nodiscard]] Time lines_ns(const Range& lines) const {
+    return time_of(static_cast<double>(lines.size()) * static_cast<double>(line_ns_));
   }
-  void add_lines(const Time duration, Batch& batch, const int priority = 0) const {
-    batch.add({.kernel = lines_kind, .priority = priority, .duration = duration});
+  [[nodiscard]] static Builder add_lines(const Time duration, Batch& batch) {
+    return Builder(batch, {.kernel = lines_kind, .duration = duration});
   }
   // All messages but the sends of variant messages belong to the library: MPI_Irecv and when(), or
   // the parts of a collective.
@@ -114,7 +96,7 @@ class Exchange final : public Program {
             .priority = role == Role::send ? static_cast<int>(sent_groups_.size() - l) : 0,
             .peer = peer,
             .tag = static_cast<int>(l * sent_chunks_.size() + k),
-            .bytes = sent_groups_[l] * sent_chunks_[k] * 16};
+            .bytes = sent_groups_[l].size() * sent_chunks_[k].size() * 16};
   }
   // Receives of a group come from all ranks at once: they are a set that no order binds.
   void add_receives(const std::size_t l, Batch& batch) const {
@@ -130,10 +112,10 @@ class Exchange final : public Program {
   void add_sends(const int rank, const std::size_t l, Batch& batch) const {
     for (std::size_t k = 0; k < sent_chunks_.size(); ++k) {
       for (int step = 1; step <= setup_.ranks; ++step) {
-        batch.add(message(Role::send, (rank + step) % setup_.ranks, l, k));
+        Builder send(batch, message(Role::send, (rank + step) % setup_.ranks, l, k));
         const bool all = setup_.variant != ExchangeVariant::messages;
         for (std::size_t c = all ? 0 : k; c < (all ? chunks_.size() : k + 1); ++c) {
-          batch.access(computed(c), AccessKind::in);
+          send.in(computed(c));
         }
       }
     }
@@ -143,23 +125,20 @@ class Exchange final : public Program {
     for (std::size_t l = 0; l < groups_.size(); ++l) {
       const auto group_ns = static_cast<double>(lines_ns(groups_[l]));
       for (int from = 0; from < setup_.ranks; ++from) {
-        add_lines(time_of((1 - joined_) * group_ns / setup_.ranks), batch);
-        batch.access(arrived(static_cast<std::size_t>(from)), AccessKind::in);
-        batch.access(piece(l, from), AccessKind::out);
+        add_lines(time_of((1 - joined_) * group_ns / setup_.ranks), batch)
+            .in(arrived(static_cast<std::size_t>(from)))
+            .out(piece(l, from));
       }
-      add_lines(time_of(joined_ * group_ns), batch, 1);
-      for (int from = 0; from < setup_.ranks; ++from) {
-        batch.access(piece(l, from), AccessKind::in);
-      }
+      Builder join = add_lines(time_of(joined_ * group_ns), batch).priority(1);
+      for (int from = 0; from < setup_.ranks; ++from) join.in(piece(l, from));
     }
   }
 
   const ExchangeSetup setup_;
   const Time line_ns_;
   const double joined_;
-  const std::vector<std::int64_t> chunks_;  // lines of each
-  const std::vector<std::int64_t> groups_;
-  const std::vector<std::int64_t> sent_chunks_, sent_groups_;  // lines of each in one message
+  const std::vector<Range> chunks_, groups_;            // of lines
+  const std::vector<Range> sent_chunks_, sent_groups_;  // in one message
   std::vector<Kernel> kernels_{{"lines", 0}, {"leave", 0}, {"receive", 0}};
   std::vector<std::size_t> steps_;          // of each rank: the next call
 };

@@ -25,6 +25,36 @@ inline void check_messages(const double most) {
                           "ranks, and there are {:.0f} tags: reduce its sizes", most, tags));
 }
 
+// Adds a task to a batch, in the words of imbrex::TaskBuilder. A datum is named by the address of a
+// char, or by a number as for Batch::access().
+class Builder {
+ public:
+  Builder(Batch& batch, const TaskPlan& plan) : batch_(batch), plan_(batch.add(plan)) {}
+  Builder& priority(const int level) {
+    plan_.priority = level;
+    return *this;
+  }
+  template <class Datum>
+  Builder& in(const Datum& datum) { return access(datum, detail::AccessKind::in); }
+  template <class Datum>
+  Builder& out(const Datum& datum) { return access(datum, detail::AccessKind::out); }
+  template <class Datum>
+  Builder& inout(const Datum& datum) { return access(datum, detail::AccessKind::inout); }
+
+ private:
+  Builder& access(const char& name, const detail::AccessKind kind) {
+    batch_.access({&name, kind});
+    return *this;
+  }
+  Builder& access(const std::uint64_t datum, const detail::AccessKind kind) {
+    batch_.access(datum, kind);
+    return *this;
+  }
+
+  Batch& batch_;
+  TaskPlan& plan_;
+};
+
 struct CholeskySetup {
   std::int64_t n = 0;
   int tile = 1;

@@ -159,8 +159,8 @@ TEST(Programs, stencil2d_sends_the_edges_of_a_block_once_to_each_rank_that_reads
 // Sums over the ranks of a grid with `points` on a side, for one exchange.
 struct Halos {
   Halos(const int ranks, const int points, const int blocks) {
-    sparse::BrickShape shape{{}, sparse::nearly_cubic(ranks), blocks};
-    for (std::size_t d = 0; d < 3; ++d) shape.points[d] = points * shape.ranks[d] + extra;
+    sparse::BrickShape shape = sparse::grid_of_cubes(points, ranks, blocks);
+    for (int& count : shape.points) count += extra;
     for (int rank = 0; rank < ranks; ++rank) {
       const sparse::Brick brick(shape, rank);
       parts += static_cast<std::int64_t>(brick.blocks().size());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The tasks of apps/smith_waterman/tasks.cpp: an outer tile waits for three futures of other tiles,
-// creates a task for each of its inner tiles, waits for them and sets its own futures. The tiling
-// and the owners of tiles are the application's own code. The library carries values between ranks:
-// a rank asks for all values at the beginning, so only the values are messages here.
+// creates a task for each of its inner tiles, waits for them and sets its own futures. The tiling,
+// the owners of tiles and their edges are the application's own code. The library carries values
+// between ranks: a rank asks for all values at the beginning, so only the values are messages here.
 #include <vector>
 
 #include "simulate/programs/programs.hpp"
@@ -12,13 +12,15 @@ namespace imbrex::simulate {
 
 namespace {
 
-using detail::AccessKind;
 using smith_waterman::Distribution;
+using smith_waterman::Edge;
+using smith_waterman::edges;
 using smith_waterman::Extent;
+using smith_waterman::Part;
+using smith_waterman::parts;
 using smith_waterman::Tiling;
 
 enum Kind : std::uint16_t { outer_kind, inner_kind, send_kind, receive_kind };
-enum Part : int { last_row, last_column, last_cell, parts };
 
 class Wavefront final : public Program {
  public:
@@ -55,9 +57,9 @@ class Wavefront final : public Program {
       for (int j = 0; j < across; ++j) {
         const auto columns =
             static_cast<double>(Tiling::part(extent.columns, tiling_.inner.columns, j));
-        batch.add({.kernel = inner_kind, .duration = time_of(rows * columns * cell_ns_)});
-        batch.access(2 * static_cast<std::uint64_t>(j) + 1, AccessKind::inout);
-        batch.access(2 * static_cast<std::uint64_t>(i) + 2, AccessKind::inout);
+        Builder(batch, {.kernel = inner_kind, .duration = time_of(rows * columns * cell_ns_)})
+            .inout(2 * static_cast<std::uint64_t>(j) + 1)
+            .inout(2 * static_cast<std::uint64_t>(i) + 2);
       }
     }
   }
@@ -71,13 +73,6 @@ class Wavefront final : public Program {
   [[nodiscard]] int number(const int i, const int j) const noexcept {
     return i * tiling_.across() + j;
   }
-  [[nodiscard]] std::int64_t bytes(const int i, const int j, const Part part) const noexcept {
-    const Extent extent = tiling_.extent(i, j);
-    const std::int64_t cells = part == last_row      ? extent.columns
-                               : part == last_column ? extent.rows
-                                                     : 1;
-    return cells * 4;
-  }
   [[nodiscard]] TaskPlan message(const Role role, const int peer, const int i, const int j,
                                  const Part part) const {
     return {.kernel = role == Role::send ? send_kind : receive_kind,
@@ -85,7 +80,7 @@ class Wavefront final : public Program {
             .by_library = true,
             .peer = peer,
             .tag = number(i, j) * parts + part,
-            .bytes = bytes(i, j, part)};
+            .bytes = tiling_.cells(i, j, part) * 4};
   }
   // `read` gets what the tile (i, j) of `rank` reads of the tile (row, column).
   void add_receive(const int rank, const int row, const int column, const Part part, Batch& batch,
@@ -96,29 +91,25 @@ class Wavefront final : public Program {
       read.push_back(datum(row, column, parts));
       return;
     }
-    batch.add(message(Role::receive, home, row, column, part));
-    batch.access(datum(row, column, part), AccessKind::out);
+    Builder(batch, message(Role::receive, home, row, column, part)).out(datum(row, column, part));
     read.push_back(datum(row, column, part));
   }
-  void add_send(const int rank, const int i, const int j, const int to_row, const int to_column,
-                const Part part, Batch& batch) const {
-    if (to_row >= tiling_.down() || to_column >= tiling_.across()) return;
-    const int to = tiling_.home(to_row, to_column);
+  void add_send(const int rank, const int i, const int j, const Edge& edge, Batch& batch) const {
+    if (i + edge.down >= tiling_.down() || j + edge.right >= tiling_.across()) return;
+    const int to = tiling_.home(i + edge.down, j + edge.right);
     if (to == rank) return;
-    batch.add(message(Role::send, to, i, j, part));
-    batch.access(datum(i, j, parts), AccessKind::in);
+    Builder(batch, message(Role::send, to, i, j, edge.part)).in(datum(i, j, parts));
   }
   void add_outer(const int rank, const int i, const int j, Batch& batch) const {
     std::vector<std::uint64_t> read;
-    add_receive(rank, i - 1, j, last_row, batch, read);
-    add_receive(rank, i, j - 1, last_column, batch, read);
-    add_receive(rank, i - 1, j - 1, last_cell, batch, read);
-    batch.add({.kernel = outer_kind, .creates = static_cast<std::uint32_t>(number(i, j)) + 1});
-    for (const std::uint64_t other : read) batch.access(other, AccessKind::in);
-    batch.access(datum(i, j, parts), AccessKind::out);
-    add_send(rank, i, j, i + 1, j, last_row, batch);
-    add_send(rank, i, j, i, j + 1, last_column, batch);
-    add_send(rank, i, j, i + 1, j + 1, last_cell, batch);
+    for (const auto& [part, down, right] : edges) {
+      add_receive(rank, i - down, j - right, part, batch, read);
+    }
+    Builder task(batch, {.kernel = outer_kind,
+                         .creates = static_cast<std::uint32_t>(number(i, j)) + 1});
+    for (const std::uint64_t other : read) task.in(other);
+    task.out(datum(i, j, parts));
+    for (const Edge& edge : edges) add_send(rank, i, j, edge, batch);
   }
 
   const Tiling tiling_;
