@@ -23,40 +23,12 @@ namespace {
 
 constexpr std::uint64_t nobody = std::numeric_limits<std::uint64_t>::max();
 
-constexpr std::uint64_t marks = Phases::sleeps | Phases::locked;
-
-std::uint64_t word_of(const std::uint64_t phase, const std::uint64_t its_parties,
-                      const std::uint64_t its_unarrived) noexcept {
-  return (phase << Phases::phase_shift) | (its_parties << Phases::count_bits) | its_unarrived;
-}
-// Whether the phase of `word` and `phase` have the same lowest bit.
-bool is_alike(const std::uint64_t word, const std::uint64_t phase) noexcept {
-  return (((word >> Phases::phase_shift) ^ phase) & 1) == 0;
-}
-
-// From now on the current phase ends only under the lock; returns its number (7).
-std::uint64_t pin(Phases& phases) noexcept IMBREX_REQUIRES(phases.lock) {
-  // acquire: a thread that finds a phase over sees its effects
-  const std::uint64_t word = phases.word.fetch_or(Phases::locked, std::memory_order_acq_rel);
-  std::uint64_t now = phases.phase.load(std::memory_order_relaxed);
-  if (!is_alike(word, now)) phases.phase.store(++now, std::memory_order_release);
-  return now;
-}
-
-// Whether `one` has signalled the phase of `word`: (1).
-bool has_signalled(Phases& phases, const Registration& one, const std::uint64_t word) noexcept
+// The part of the word that belongs to `one`: (1).
+std::uint64_t share_of(const Phases& phases, const Registration& one) noexcept
     IMBREX_REQUIRES(phases.lock) {
-  const std::uint64_t signalled = one.signalled.load(std::memory_order_relaxed);
-  if (one.mode == PhaserMode::signal_only) {
-    return signalled > phases.phase.load(std::memory_order_relaxed);
-  }
-  return !is_alike(word, signalled);
-}
-
-// Whether the next phase must end under the lock, as far as can be seen now.
-bool needs_lock(const Phases& phases) noexcept IMBREX_REQUIRES(phases.lock) {
-  return phases.ahead != 0 || phases.runners != 0 || phases.waits != nullptr ||
-         phases.singles != nullptr || phases.failed.load(std::memory_order_relaxed);
+  const bool arrived = one.signalled.load(std::memory_order_relaxed) >
+                       phases.phase.load(std::memory_order_relaxed);
+  return Phases::one_party + (arrived ? 0 : Phases::one_unarrived);
 }
 
 void link(Phases& phases, Registration& registration) noexcept IMBREX_REQUIRES(phases.lock) {
@@ -127,8 +99,7 @@ void open(Phases& phases, Registration& registration, std::vector<std::uint32_t>
   phases.at = std::move(at);
   link(phases, registration);
   if (signals(registration.mode)) {
-    phases.word.store(word_of(0, 1, 1) | (needs_lock(phases) ? Phases::locked : 0),
-                      std::memory_order_relaxed);
+    phases.word.store(share_of(phases, registration), std::memory_order_relaxed);
   } else {
     phases.closed.store(true, std::memory_order_relaxed);
   }
@@ -145,14 +116,8 @@ bool add(const Registration& parent, Registration& child) noexcept {
   link(phases, child);
   if (!signals(child.mode)) return true;
   // With s = p the parent, which has not arrived, keeps the phase open (2); with s > p, the child
-  // counts as arrived, as its parent. A child that runs ahead pins all phases.
-  if (child.mode == PhaserMode::signal_only) (void)pin(phases);
-  std::uint64_t word = phases.word.load(std::memory_order_relaxed);
-  std::uint64_t added = 0;
-  do {
-    added = Phases::one_party +
-            (has_signalled(phases, child, word) ? 0 : Phases::one_unarrived);
-  } while (!phases.word.compare_exchange_weak(word, word + added, std::memory_order_relaxed));
+  // counts as arrived, as its parent.
+  phases.word.fetch_add(share_of(phases, child), std::memory_order_relaxed);
   return true;
 }
 
@@ -165,7 +130,6 @@ Signal arrive(Phases& phases, const std::uint64_t phase) noexcept {
                                                    std::memory_order_acq_rel);
   return {.first = unarrived(word) == parties(word),
           .last = unarrived(word) == 1,
-          .quick = (word & marks) == 0,
           .phase = phase};
 }
 
@@ -193,47 +157,25 @@ Signal signal(Registration& mine) noexcept {
   if (mine.mode == PhaserMode::signal_only) {
     const std::lock_guard guard(phases.lock);
     mine.signalled.store(signalled + 1, std::memory_order_relaxed);
-    if (signalled != pin(phases)) return {};  // the party runs ahead
+    // The party runs ahead.
+    if (signalled != phases.phase.load(std::memory_order_relaxed)) return {};
     return arrive(phases, signalled);
   }
   const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
   if (!signals(mine.mode) || signalled > waited) return {};
   mine.signalled.store(waited + 1, std::memory_order_relaxed);
-  const bool here =
-      phases.backend == nullptr || phases.backend->alone.load(std::memory_order_relaxed);
-  if (here && phases.accumulators != nullptr) {
-    // Waiting tasks read the word again and again, so it is written once, when all other work is
-    // done. acquire: as arrive()
-    const std::uint64_t word = phases.word.load(std::memory_order_acquire);
-    if (unarrived(word) == 1 && (word & marks) == 0) {
-      return {.last = true, .quick = true, .owed = true, .phase = waited};
-    }
-  }
-  Signal done = arrive(phases, waited);
-  if (!here || phases.accumulators != nullptr || !done.last || !done.quick) return done;
-  if (end_quickly(phases, waited)) return {};  // there was no other work
-  done.quick = false;
-  return done;
-}
-
-void give_owed(Phases& phases) noexcept {
-  // acq_rel: as arrive()
-  (void)phases.word.fetch_sub(Phases::one_unarrived, std::memory_order_acq_rel);
+  return arrive(phases, waited);
 }
 
 Signal signal_single(Registration& mine, PhaseWait& wait) noexcept {
   Phases& phases = *mine.phases;
   const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
   const std::lock_guard guard(phases.lock);
-  const std::uint64_t now = pin(phases);  // before its signal: the thread with the turn finds it
-                                          // there
   Signal done;
   if (mine.signalled.load(std::memory_order_relaxed) == waited) {
     mine.signalled.store(waited + 1, std::memory_order_relaxed);
     done = arrive(phases, waited);
-    if (done.last && phases.backend == nullptr) return done;
-  } else if (now > waited) {
-    // the phase is over
+  } else if (is_over(mine)) {
     wait.event.head.store(detail::EventWord::fired, std::memory_order_relaxed);
     return done;
   }
@@ -245,7 +187,8 @@ Signal signal_single(Registration& mine, PhaseWait& wait) noexcept {
 
 bool is_over_or_wait(Phases& phases, const std::uint64_t phase, PhaseWait& wait) noexcept {
   const std::lock_guard guard(phases.lock);
-  if (pin(phases) > phase || phases.closed.load(std::memory_order_relaxed) ||
+  if (phases.phase.load(std::memory_order_relaxed) > phase ||
+      phases.closed.load(std::memory_order_relaxed) ||
       phases.failed.load(std::memory_order_relaxed)) {
     return true;
   }
@@ -254,17 +197,6 @@ bool is_over_or_wait(Phases& phases, const std::uint64_t phase, PhaseWait& wait)
   wait.next = phases.waits;
   phases.waits = &wait;
   return false;
-}
-
-bool is_over_or_sleep(const Registration& mine) noexcept {
-  std::atomic<std::uint64_t>& word = mine.phases->word;
-  const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
-  // acquire: as is_over(). The mark stays until the phase ends.
-  std::uint64_t seen = word.load(std::memory_order_acquire);
-  if (is_alike(seen, waited) && (seen & Phases::sleeps) == 0) {
-    seen = word.fetch_or(Phases::sleeps, std::memory_order_acq_rel);
-  }
-  return !is_alike(seen, waited);
 }
 
 void pass(Registration& mine, PhaseEnd& end) noexcept {
@@ -301,37 +233,16 @@ bool leave(Registration& mine, PhaseEnd& end) noexcept {
       }
     }
     if (signals(mine.mode)) {
-      if (mine.mode == PhaserMode::signal_only) (void)pin(phases);
-      std::uint64_t word = phases.word.load(std::memory_order_relaxed);
-      bool arrived = false;
-      std::uint64_t taken = 0;
-      do {
-        arrived = has_signalled(phases, mine, word);
-        taken = Phases::one_party + (arrived ? 0 : Phases::one_unarrived);
-        // acq_rel: as arrive()
-      } while (!phases.word.compare_exchange_weak(word, word - taken, std::memory_order_acq_rel,
-                                                  std::memory_order_relaxed));
-      last = !arrived && unarrived(word) == 1;
+      const std::uint64_t share = share_of(phases, mine);
+      // acq_rel: as arrive()
+      const std::uint64_t word = phases.word.fetch_sub(share, std::memory_order_acq_rel);
+      last = unarrived(share) == 1 && unarrived(word) == 1;
       phases.gone_ahead = std::max(phases.gone_ahead,
                                    mine.signalled.load(std::memory_order_relaxed));
     }
   }
   event::let_go_all(waiters, end.outcome);
   return last;
-}
-
-bool hand_turn_on(Phases& phases, PhaseEnd& end) noexcept {
-  Waiter* waiters = nullptr;
-  {
-    const std::lock_guard guard(phases.lock);
-    PhaseWait* const chosen = phases.singles;
-    if (chosen == nullptr) return false;
-    phases.singles = chosen->next;
-    chosen->runs = true;
-    fire(*chosen, waiters);
-  }
-  event::let_go_all(waiters, end.outcome);
-  return true;
 }
 
 detail::PhaseFollows what_follows(Phases& phases) noexcept {
@@ -348,7 +259,6 @@ PhaseWait* fail(Phases& phases, const std::exception_ptr& error) noexcept {
   const std::lock_guard guard(phases.lock);
   phases.failure_of_backend = error;
   phases.failed.store(true, std::memory_order_release);  // pairs with reads without the lock
-  (void)pin(phases);
   for (PhaseWait** link = &phases.waits; *link != nullptr;) {
     PhaseWait& wait = **link;
     if (wait.promise == nullptr) {
@@ -378,74 +288,51 @@ std::uint64_t ahead_of(const Phases& phases, const std::uint64_t phase) noexcept
   return count;
 }
 
-}  // namespace
-
-bool end_quickly(Phases& phases, const std::uint64_t phase) noexcept {
-  std::uint64_t word = phases.word.load(std::memory_order_relaxed);
-  if ((word & marks) != 0) return false;
-  phases.events[(phase + 1) % 2].head.store(0, std::memory_order_relaxed);
-  std::uint64_t next = 0;
-  do {
-    if ((word & marks) != 0) return false;
-    next = word_of(phase + 1, parties(word), parties(word));
-    // release: pairs with is_over()
-  } while (!phases.word.compare_exchange_weak(word, next, std::memory_order_release,
-                                              std::memory_order_relaxed));
-  phases.phase.store(phase + 1, std::memory_order_release);  // (7)
+// Gives the turn to a task of `singles`, if it has one and the phaser has not failed.
+bool hand_turn_on(Phases& phases, Waiter*& waiters) noexcept IMBREX_REQUIRES(phases.lock) {
+  PhaseWait* const chosen = phases.singles;
+  if (chosen == nullptr || phases.failed.load(std::memory_order_relaxed)) return false;
+  phases.singles = chosen->next;
+  chosen->runs = true;
+  fire(*chosen, waiters);
   return true;
 }
 
-namespace {
-
-// Announces that phase `now` is current, for which `arrived` of the parties have signalled. True if
-// tasks sleep that waited for the phase before.
-bool announce(Phases& phases, const std::uint64_t now, const std::uint64_t arrived) noexcept
+// Begins the next phase, or closes the phaser.
+Next advance(Phases& phases, Waiter*& waiters, PhaseWait*& promises) noexcept
     IMBREX_REQUIRES(phases.lock) {
-  const bool lock = needs_lock(phases);
-  std::uint64_t word = phases.word.load(std::memory_order_relaxed);
-  const std::uint64_t present = parties(word);  // no other thread changes it meanwhile (1)
-  const std::uint64_t next = word_of(now, present, present - arrived);
-  std::uint64_t marked = 0;
-  do {
-    marked = lock || (word & Phases::sleeps) != 0 ? Phases::locked : 0;
-    // release: pairs with is_over()
-  } while (!phases.word.compare_exchange_weak(word, next | marked, std::memory_order_acq_rel,
-                                              std::memory_order_relaxed));
-  return (word & Phases::sleeps) != 0;
+  const std::uint64_t over = phases.phase.load(std::memory_order_relaxed);
+  const std::uint64_t now = over + 1;
+  const std::uint64_t present = parties(phases.word.load(std::memory_order_relaxed));
+  if (present == 0 && now >= phases.gone_ahead) {
+    phases.closed.store(true, std::memory_order_release);
+    (void)event::try_fire(phases.event, waiters);
+    for (PhaseWait** const list : {&phases.waits, &phases.singles, &phases.blocked}) {
+      end_waits(*list, nobody, waiters, promises);
+    }
+    return Next::closed;
+  }
+  const std::uint64_t arrived = ahead_of(phases, now);
+  phases.events[now % 2].head.store(0, std::memory_order_relaxed);
+  // A store: no other thread changes the word now (1), (2).
+  phases.word.store(present * Phases::one_party + present - arrived, std::memory_order_relaxed);
+  phases.phase.store(now, std::memory_order_release);  // (6); pairs with is_over()
+  (void)event::try_fire(phases.events[over % 2], waiters);
+  end_waits(phases.waits, now, waiters, promises);
+  end_waits(phases.singles, now, waiters, promises);
+  if (arrived == present) return Next::over;
+  return arrived == 0 ? Next::open : Next::started;
 }
 
 }  // namespace
 
-Next end_phase(Phases& phases, PhaseEnd& end) noexcept {
+Next end_phase(Phases& phases, const bool single_has_run, PhaseEnd& end) noexcept {
   Waiter* waiters = nullptr;
-  Next next = Next::open;
+  Next next = Next::handed_on;
   {
     const std::lock_guard guard(phases.lock);
-    const std::uint64_t over = phases.phase.load(std::memory_order_relaxed);
-    const std::uint64_t present = parties(phases.word.load(std::memory_order_relaxed));
-    std::uint64_t now = over + 1;
-    if (present == 0 && now >= phases.gone_ahead) {
-      phases.closed.store(true, std::memory_order_release);
-      now = nobody;
-      next = Next::closed;
-      (void)event::try_fire(phases.event, waiters);
-    } else {
-      phases.events[now % 2].head.store(0, std::memory_order_relaxed);
-      phases.phase.store(now, std::memory_order_release);
-      const std::uint64_t arrived = ahead_of(phases, now);
-      if (announce(phases, now, arrived)) {
-        (void)event::try_fire(phases.events[over % 2], waiters);
-      }
-      if (arrived == present) {
-        next = Next::over;
-      } else if (arrived != 0) {
-        next = Next::started;
-      }
-    }
-    end_waits(phases.waits, now, waiters, end.promises);
-    end_waits(phases.singles, now, waiters, end.promises);
-    if (phases.closed.load(std::memory_order_relaxed)) {
-      end_waits(phases.blocked, nobody, waiters, end.promises);
+    if (single_has_run || !hand_turn_on(phases, waiters)) {
+      next = advance(phases, waiters, end.promises);
     }
   }
   event::let_go_all(waiters, end.outcome);

@@ -7,42 +7,26 @@
 // registered signaller has s > p; the tasks that wait for p then resume.
 //
 // Invariants:
-//   (1) `word` holds the phase p modulo 2^18, two marks (6), the number of signallers ("parties"),
-//       and the number of parties with s = p ("unarrived"). A signal is one fetch_sub, without the
-//       lock. Setting the mark `sleeps`, and ending a phase quickly (6), need no lock either; all
-//       other changes of the word do. The number of parties with s = p is exact, since a party's s
-//       is its own: it is never below p, and only a party that runs ahead (signal_only, all of
-//       whose signals take the lock) is above p + 1. The lowest bit of p, in the word itself,
-//       therefore says whether any other party has signalled p.
+//   (1) `word` holds, of the current phase p, the number of signallers ("parties") and the number
+//       of parties with s = p ("unarrived"). A signal is one fetch_sub, without the lock; all other
+//       changes of the word have the lock. A party's s is its own: it is never below p, and only a
+//       party that runs ahead (signal_only, all of whose signals take the lock) is above p + 1.
 //   (2) the thread that brings `unarrived` to zero, by a signal or by leaving, has the turn: no
 //       other thread ends the phase. Meanwhile no thread can raise `unarrived`: a child gets its
 //       parent's s, and every party has s > p.
-//   (3) the event of phase p is events[p % 2]. It is armed again for phase p + 2 before the end of
-//       phase p + 1 is announced. A task that waits there is a signaller with w = p: it has not
-//       signalled p + 1, so phase p + 1 is not over, and its event is not armed again. Tasks that
-//       may be late (wait_only, and tasks that are not registered) wait in `waits`, under the lock.
+//   (3) the event of phase p is events[p % 2]. It fires under the lock, in the step that ends phase
+//       p, and is armed again, for phase p + 2, in the step that ends phase p + 1. A task that
+//       waits there is a signaller with w = p: it has not signalled p + 1, so phase p + 1 is not
+//       over. Tasks that may be late (wait_only, and tasks that are not registered) wait in
+//       `waits`, under the lock.
 //   (4) without parties there are no phases any more: `closed`, and all waiting tasks resume. No
 //       new party can come, since a party is registered by another party. Before that end the
 //       phases that a party has signalled which ran ahead and left: the phases before `gone_ahead`.
 //   (5) bounded (`ahead` = k > 0): `slowest` is the least w of the waiting parties; a signal from s
 //       to s + 1 waits until s - slowest < k. All w are in [slowest, slowest + k], since w <= p and
 //       some party has s = p, so that p <= slowest + k: `at` counts them, modulo k + 1.
-//   (6) a phase ends under the lock (end_phase()), or quickly: by one compare-and-swap of the word
-//       (end_quickly()). The quick end needs a word without marks. Its caller is a party that has
-//       signalled the phase and stays a party, or the only party that has not signalled, as it
-//       finds before its signal: no other party can bring `unarrived` to zero, so it has the turn
-//       already, and the swap gives its signal, too. `sleeps`: a task waits at the event of the
-//       phase, or is about to. `locked`: there is more to do, which takes the lock: a task waits in
-//       a list; the phaser is bounded, or has tasks that run ahead, or has failed; or the phase
-//       before ended with `sleeps`, so that its event may still have to fire, which only the lock
-//       separates from the arming of (3). Setting a mark changes the word itself: either the mark
-//       comes first, and the swap fails; or the swap comes first, and the code that sets the mark
-//       finds the phase over.
-//   (7) `phase` is p for the thread with the turn, and for a thread that has the lock and has
-//       called pin(). Other threads may read one less: a thread that has ended the phase before
-//       quickly writes it after the word. That thread belongs to a party which has not signalled p:
-//       p does not end before, and only pin(), which writes the same value, writes `phase`
-//       meanwhile.
+//   (6) `phase` is p. Its change, under the lock, ends the phase before: it comes after the change
+//       of the word, since a party that finds the phase over may signal the next one.
 // tests/models/phaser.pml is the model of this.
 //
 // Thread safety: a function with a Registration is called by the task that it belongs to; any
@@ -112,18 +96,9 @@ struct PhaseEnd {
 };
 
 struct Phases : detail::PhaserState {
-  static constexpr int count_bits = 22;
-  static constexpr int phase_shift = 2 * count_bits + 2;
-  static constexpr std::uint64_t count_mask = (std::uint64_t{1} << count_bits) - 1;
   static constexpr std::uint64_t one_unarrived = 1;
-  static constexpr std::uint64_t one_party = std::uint64_t{1} << count_bits;
-  static constexpr std::uint64_t sleeps = std::uint64_t{1} << (2 * count_bits);        // (6)
-  static constexpr std::uint64_t locked = std::uint64_t{1} << (2 * count_bits + 1);    // (6)
-  static constexpr std::uint64_t most = count_mask;  // registrations
-
-  // These follow `phase` on its cache line, the only line that a quick end of a phase writes.
-  std::atomic<std::uint64_t> word{0};       // (1)
-  std::array<detail::EventWord, 2> events;  // (3)
+  static constexpr std::uint64_t one_party = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t most = one_party - 1;  // registrations
 
   // Fields that each signal and wait reads, and few steps write.
   alignas(base::cache_line_bytes) std::uint32_t ahead = 0;
@@ -137,7 +112,10 @@ struct Phases : detail::PhaserState {
                                        // comparison only
   std::source_location finish_where;
 
-  alignas(base::cache_line_bytes) mutable base::SpinLock lock;
+  // Fields that signals and the ends of phases write. Waiting tasks read `phase`, on its own line.
+  alignas(base::cache_line_bytes) std::atomic<std::uint64_t> word{0};  // (1)
+  std::array<detail::EventWord, 2> events;                           // (3)
+  mutable base::SpinLock lock;
   std::atomic<bool> closed{false};                                   // (4); written under the lock
   Registration* first IMBREX_GUARDED_BY(lock) = nullptr;             // all registrations
   std::uint64_t registered IMBREX_GUARDED_BY(lock) = 0;
@@ -169,21 +147,16 @@ struct Signal {
   bool first = false;       // the first signal of its phase, or as good as that: other parties have
                             // left
   bool last = false;        // the caller has the turn (2) and calls end_phase()
-  bool quick = false;       // the caller may try end_quickly() first
-  bool owed = false;        // the caller has still to signal if that fails: give_owed()
   std::uint64_t phase = 0;  // the phase of the signal, if it is `first` or `last`
 };
 // False if the task must first wait for wait.event, and then call again: (5).
 [[nodiscard]] bool may_signal(Registration& mine, PhaseWait& wait) noexcept;
 [[nodiscard]] Signal signal(Registration& mine) noexcept;
-// signal() for next(single). `wait` is told how it ends, unless this signal is the last.
+// signal() for next(single). `wait` is told how it ends.
 [[nodiscard]] Signal signal_single(Registration& mine, PhaseWait& wait) noexcept;
 
-// Whether the phase that the task waits for is over. Only a task that may wait by the event calls
-// it.
+// Whether the phase that the task waits for is over.
 [[nodiscard]] inline bool is_over(const Registration& mine) noexcept;
-// is_over(); if false, the task must wait by the event now.
-[[nodiscard]] bool is_over_or_sleep(const Registration& mine) noexcept;
 [[nodiscard]] inline detail::EventWord& event_of(const Registration& mine) noexcept;
 // is_over() for code that may be late (3): false if `wait` waits from now on.
 [[nodiscard]] bool is_over_or_wait(Phases& phases, std::uint64_t phase, PhaseWait& wait) noexcept;
@@ -193,9 +166,6 @@ void pass(Registration& mine, PhaseEnd& end) noexcept;
 // Leaves; true if the caller has the turn. The caller owns the registration again.
 [[nodiscard]] bool leave(Registration& mine, PhaseEnd& end) noexcept;
 
-// The caller, who has the turn, gives it to a task that waits in next(single) with a function, if
-// there is one.
-[[nodiscard]] bool hand_turn_on(Phases& phases, PhaseEnd& end) noexcept;
 // Whether another phase follows the one that ends now: accumulators are told this, before
 // end_phase() and without the lock.
 [[nodiscard]] detail::PhaseFollows what_follows(Phases& phases) noexcept;
@@ -206,27 +176,25 @@ enum class Next : std::uint8_t {
   open,      // a party has still to signal
   started,   // open, and a party has signalled already
   over,      // the caller has the turn again: all parties have signalled, running ahead
-  closed     // no signaller is left
+  closed,    // no signaller is left
+  handed_on  // the phase has not ended: a task that runs the function of its next(single) has the
+             // turn
 };
-// Ends the phase as (6) says: the caller has the turn. False, and without effect, if the end needs
-// end_phase().
-[[nodiscard]] bool end_quickly(Phases& phases, std::uint64_t phase) noexcept;
-void give_owed(Phases& phases) noexcept;
-// Ends the phase: the caller has the turn.
-[[nodiscard]] Next end_phase(Phases& phases, PhaseEnd& end) noexcept;
+// Ends the phase, or gives the turn to a task that waits in next(single) with a function: the
+// caller has the turn. `single_has_run`: such a task calls it.
+[[nodiscard]] Next end_phase(Phases& phases, bool single_has_run, PhaseEnd& end) noexcept;
 
 [[nodiscard]] inline std::uint64_t unarrived(const std::uint64_t word) noexcept {
-  return word & Phases::count_mask;
+  return word % Phases::one_party;
 }
 [[nodiscard]] inline std::uint64_t parties(const std::uint64_t word) noexcept {
-  return (word >> Phases::count_bits) & Phases::count_mask;
+  return word / Phases::one_party;
 }
 
 inline bool is_over(const Registration& mine) noexcept {
-  // acquire: the work before the signals, and the armed event (3)
-  const std::uint64_t word = mine.phases->word.load(std::memory_order_acquire);
-  const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
-  return (((word >> Phases::phase_shift) ^ waited) & 1) != 0;
+  // acquire: the work before the signals, the word (6), and the armed event (3)
+  return mine.phases->phase.load(std::memory_order_acquire) >
+         mine.waited.load(std::memory_order_relaxed);
 }
 inline detail::EventWord& event_of(const Registration& mine) noexcept {
   return mine.phases->events[mine.waited.load(std::memory_order_relaxed) % 2];

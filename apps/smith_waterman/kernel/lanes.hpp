@@ -8,6 +8,9 @@
 // lanes of one vector, a stripe; the stripes of a band do not wait for each other within a step,
 // which hides the latency of what one stripe alone would wait for. Rows that have not begun, or
 // are done, keep what they have: before, the cell to the left of the tile, and after, its last.
+//
+// The vectors are those of the compiler, without intrinsics. Highway 1.0.3 (Debian 12) has no
+// shift_in() across its blocks of 128 bits.
 #pragma once
 
 #include <cstdint>

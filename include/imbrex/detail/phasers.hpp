@@ -35,8 +35,8 @@ namespace imbrex::detail {
 
 // The part of a phaser that headers read. A completion: its event fires when no signaller is left.
 struct PhaserState : PromiseState {
-  // The phase that is current or about to be; written by the thread that ends the phase before. It
-  // begins the cache line that the ends of phases write.
+  // The current phase; written by the thread that ends the phase before. Waiting tasks read it
+  // again and again.
   alignas(64) std::atomic<std::uint64_t> phase{0};
 };
 
@@ -106,10 +106,7 @@ class PhaserBackend {
   virtual void closed() noexcept = 0;
 
   bool early = false;  // the backend needs first signals; written before other tasks are registered
-  // No other process takes part: last_signal() ends all phases at once, and need not be called
-  // where there is no accumulator. Any thread may reset it; relaxed, since nothing else depends on
-  // it.
-  std::atomic<bool> alone{false};
+  bool alone = false;  // no other process takes part; written as `early`
 };
 
 struct PhaserSpec {

@@ -82,7 +82,7 @@ void RankPhaser::begin(detail::PhaserState& phaser, Channel channel) noexcept {
   phaser_ = &phaser;
   channel_ = std::move(channel);
   early = fuzzy_ && has_others();
-  alone.store(!has_others(), std::memory_order_relaxed);
+  alone = !has_others();
   const std::lock_guard guard(living().lock);
   living().all.push_back(this);
 }
@@ -314,8 +314,6 @@ void RankPhaser::closed() noexcept {
 void RankPhaser::leave() noexcept {
   detail::retain(*phaser_);  // until finish()
   if (!has_others()) {
-    alone.store(false, std::memory_order_relaxed);  // in MPI_Finalize: ranks that go on must be
-                                                    // told
     left_.store(true, std::memory_order_release);
     return finish();
   }

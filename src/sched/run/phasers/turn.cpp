@@ -44,42 +44,28 @@ bool accumulate(Worker& worker, Phases& phases) noexcept {
 }
 
 // True if the caller has the turn of the next phase, too.
-bool end_one_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
+bool end_one_phase(Worker& worker, Phases& phases, const bool single_has_run,
+                   Outcome& outcome) noexcept {
+  using enum task::phaser::Next;
   const std::uint64_t following = phases.phase.load(std::memory_order_relaxed) + 1;
   PhaseEnd end{outcome};
-  const task::phaser::Next next = task::phaser::end_phase(phases, end);
+  const task::phaser::Next next = task::phaser::end_phase(phases, single_has_run, end);
   complete_promises(worker, end);
-  if (phases.backend == nullptr) return next == task::phaser::Next::over;
-  if (next == task::phaser::Next::closed) {
+  if (phases.backend == nullptr) return next == over;
+  if (next == closed) {
     phases.backend->closed();
-  } else if (next != task::phaser::Next::open && spans(phases)) {
-    if (phases.backend->early) phases.backend->first_signal(following, phases.accumulators);
+  } else if ((next == started || next == over) && phases.backend->early && spans(phases)) {
+    phases.backend->first_signal(following, phases.accumulators);
   }
-  return next == task::phaser::Next::over;
-}
-
-// The function of a next(single) runs when all tasks have signalled. For a phaser over several
-// processes this means tasks of all processes, so it runs after accumulate().
-bool end_accumulated_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
-  PhaseEnd end{outcome};
-  if (spans(phases) && task::phaser::hand_turn_on(phases, end)) return false;
-  return end_one_phase(worker, phases, outcome);
+  return next == over;
 }
 
 }  // namespace
 
-void end_spanned_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
-  if (end_accumulated_phase(worker, phases, outcome)) end_phase(worker, phases, outcome);
-}
-
-void end_after_single(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
-  if (phases.backend == nullptr) return end_phase(worker, phases, outcome);
-  if (end_one_phase(worker, phases, outcome)) end_phase(worker, phases, outcome);
-}
-
-void end_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
-  while (accumulate(worker, phases)) {
-    if (!end_accumulated_phase(worker, phases, outcome)) return;
+void end_accumulated_phase(Worker& worker, Phases& phases, const bool single_has_run,
+                           Outcome& outcome) noexcept {
+  if (!end_one_phase(worker, phases, single_has_run, outcome)) return;
+  while (accumulate(worker, phases) && end_one_phase(worker, phases, false, outcome)) {
   }
 }
 
@@ -88,15 +74,8 @@ void after_signal(Worker& worker, Phases& phases, const task::phaser::Signal don
   if (done.first && phases.backend != nullptr && phases.backend->early && spans(phases)) {
     phases.backend->first_signal(done.phase, phases.accumulators);
   }
-  if (!done.last) return;
-  if (done.quick) {  // quick: no task waits in next(single)
-    if (!accumulate(worker, phases) || task::phaser::end_quickly(phases, done.phase)) return;
-    if (done.owed) task::phaser::give_owed(phases);
-    return end_spanned_phase(worker, phases, outcome);
-  }
-  PhaseEnd end{outcome};
-  if (phases.backend == nullptr && task::phaser::hand_turn_on(phases, end)) return;
-  end_phase(worker, phases, outcome);
+  if (!done.last || !accumulate(worker, phases)) return;
+  end_accumulated_phase(worker, phases, false, outcome);
 }
 
 }  // namespace imbrex::sched

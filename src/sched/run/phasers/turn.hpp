@@ -18,12 +18,10 @@ struct PassedPromise : detail::PromiseState {
 // accumulators, as callbacks.
 void after_signal(Worker& worker, task::Phases& phases, task::phaser::Signal done,
                   task::Outcome& outcome) noexcept;
-// The caller has the turn, and no task has a function of next(single) to run.
-void end_phase(Worker& worker, task::Phases& phases, task::Outcome& outcome) noexcept;
-// The function of a next(single) has run; the caller still has the turn.
-void end_after_single(Worker& worker, task::Phases& phases, task::Outcome& outcome) noexcept;
-// The backend of the phaser says that the phase is over: accumulators have been combined.
-void end_spanned_phase(Worker& worker, task::Phases& phases, task::Outcome& outcome) noexcept;
+// The caller has the turn, and accumulators have been combined: the backend of the phaser says that
+// the phase is over, or the function of a next(single) has run.
+void end_accumulated_phase(Worker& worker, task::Phases& phases, bool single_has_run,
+                           task::Outcome& outcome) noexcept;
 // Completes the promises of `end`.
 void complete_promises(Worker& worker, task::PhaseEnd& end) noexcept;
 

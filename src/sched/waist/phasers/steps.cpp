@@ -51,17 +51,21 @@ void check_backend(const Registration& mine) {
   std::rethrow_exception(phases.failure_of_backend);
 }
 
+// Does the rest of a signal, which the first and the last of a phase have.
+void follow_up(Phases& phases, const task::phaser::Signal done) noexcept {
+  if (!done.last && (!done.first || phases.backend == nullptr)) return;
+  Worker& worker = *sched::current_worker();
+  task::Outcome outcome;
+  sched::after_signal(worker, phases, done, outcome);
+  sched::act_on(worker, outcome);
+}
+
 void signal_one(Registration& mine, const char* const what) {
   refuse_in_single(mine, what);
   await_room(mine);
   check_backend(mine);
-  Worker& worker = *sched::current_worker();
   trace::races::before(&mine.phases->word);
-  const task::phaser::Signal done = task::phaser::signal(mine);
-  if (!done.last && (!done.first || mine.phases->backend == nullptr)) return;
-  task::Outcome outcome;
-  sched::after_signal(worker, *mine.phases, done, outcome);
-  sched::act_on(worker, outcome);
+  follow_up(*mine.phases, task::phaser::signal(mine));
 }
 
 // Calls look() in a loop for `ticks` while there is nothing else to run; true once the phase is
@@ -88,7 +92,7 @@ bool comes_soon(const Registration& mine) noexcept {
     return false;
   }
   PhaserBackend* const backend = mine.phases->backend.get();
-  if (backend != nullptr && !backend->alone.load(std::memory_order_relaxed)) {
+  if (backend != nullptr && !backend->alone) {
     return comes_within(runtime.spin_ticks, mine, [backend] { backend->look(); });
   }
   return runtime.workers.size() > 1 &&
@@ -102,8 +106,7 @@ void await_over(Registration& mine, const char* const what) {
     if (!task::phaser::is_over_or_wait(*mine.phases, phase, wait)) {
       await_phase_event(wait.event, mine, what);
     }
-  } else if (!task::phaser::is_over(mine) && !comes_soon(mine) &&
-             !task::phaser::is_over_or_sleep(mine)) {
+  } else if (!task::phaser::is_over(mine) && !comes_soon(mine)) {
     await_phase_event(task::phaser::event_of(mine), mine, what);
   }
 }
@@ -187,7 +190,7 @@ void end_phase(PhaserState& phaser) noexcept {
   }
   Worker& worker = *sched::current_worker();
   task::Outcome outcome;
-  sched::end_spanned_phase(worker, static_cast<Phases&>(phaser), outcome);
+  sched::end_accumulated_phase(worker, static_cast<Phases&>(phaser), false, outcome);
   sched::act_on(worker, outcome);
 }
 
@@ -251,7 +254,7 @@ void run_single(Registration& mine, void (*const run)(void* context), void* cons
       Worker& worker = *sched::current_worker();
       task::Outcome outcome;
       trace::races::before(&mine.phases->word);
-      sched::end_after_single(worker, *mine.phases, outcome);
+      sched::end_accumulated_phase(worker, *mine.phases, true, outcome);
       sched::act_on(worker, outcome);
       pass(mine);
     }
@@ -275,15 +278,7 @@ void next_single(PhaserState* const phaser, void (*const run)(void* context),
   await_room(mine);
   PhaseWait wait;
   trace::races::before(&mine.phases->word);
-  const task::phaser::Signal done = task::phaser::signal_single(mine, wait);
-  const bool spans = mine.phases->backend != nullptr;
-  if (done.last && !spans) return run_single(mine, run, context);
-  if (spans && (done.first || done.last)) {
-    Worker& worker = *sched::current_worker();
-    task::Outcome outcome;
-    sched::after_signal(worker, *mine.phases, done, outcome);
-    sched::act_on(worker, outcome);
-  }
+  follow_up(*mine.phases, task::phaser::signal_single(mine, wait));
   if (!wait.event.has_fired()) await_phase_event(wait.event, mine, "next(single)");
   if (wait.runs) return run_single(mine, run, context);
   pass(mine);
