@@ -182,7 +182,7 @@ class Check(unittest.TestCase):
                   ["omp/region", "omp/calls"], ["omp/tasks", "omp/host"]]
         for lower, upper in [pair for chain in chains for pair in zip(chain, chain[1:])]:
             build = f"x({lower}/l.cpp {upper}/u.cpp)\n"
-            tree = {"src/imbrex.layers": layers, "src/sched/s.cpp": None,
+            tree = {"src/imbrex.layers": layers, "src/sched/s.cpp": None, "src/mpi/m.cpp": None,
                     f"src/{lower}/l.hpp": SPDX,
                     f"src/{upper}/u.hpp": SPDX,
                     f"src/{lower}/l.cpp": SPDX + f'#include "{lower}/l.hpp"\n',
