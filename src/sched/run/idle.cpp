@@ -149,63 +149,92 @@ Task* nap(Worker& worker, Watch& watch, Silence& silence, const std::uint64_t us
   return task;
 }
 
-// Looks for work until there is a task. Null if the runtime stops, or if this worker should sleep:
-// it has spun long enough, and is not the polling one. `fresh`: see Watch::hold().
-Task* look_out(Worker& worker, const bool fresh) noexcept {
-  RuntimeState& runtime = *worker.runtime;
-  Watch watch(worker);
-  // A polling thread without a processor of its own shall have this one.
-  const bool spins = runtime.in_place.load(std::memory_order_relaxed) || runtime.reserved >= 0;
-  const std::uint64_t spin_ticks = spins ? runtime.spin_ticks : 0;
-  const std::uint64_t begin = base::ticks();
-  worker.back_at_once = begin - worker.left_idle < 40 * runtime.brief;  // cost of a wake-up
-  int sleepers = 0;
-  const bool alone = runtime.processors.size() == 1;  // no other worker could run a short task
-                                                      // sooner
-  std::uint64_t last_look = 0;
-  Silence silence(runtime.naps, begin);
-  Task* claimed = nullptr;  // after a nap
-  for (int round = 0;; ++round) {
-    const std::uint64_t elapsed = base::ticks() - begin;
-    const bool eager = elapsed >= runtime.patience ||
-                       runtime.oversubscribed.load(std::memory_order_relaxed);
-    if (Task* const task = claimed != nullptr ? claimed : find_claimed(worker, eager)) {
-      watch.hand_over(sleepers);
-      worker.left_idle = begin + elapsed;
-      return task;
-    }
-    sleepers = runtime.parking.asleep();
-    if (seek(worker)) continue;
-    const bool polls = watch.hold(fresh);
-    const bool polls_there = !polls && runtime.watched.load(std::memory_order_relaxed);
-    const bool tired = elapsed > spin_ticks || (worker.joined && runtime.crowded()) ||
-                       (polls_there && runtime.oversubscribed.load(std::memory_order_relaxed)) ||
-                       (worker.joined && !runtime.may_spin(last_look));
-    if (runtime.stopping.load(std::memory_order_acquire) ||
-        (tired && !polls && !others_have_work(worker))) {
-      watch.drop();
-      return nullptr;
-    }
-    if (polls) {
-      runtime.last_poll.store(begin + elapsed, std::memory_order_relaxed);
-      worker.keeps = alone && worker.back_at_once ? UINT32_MAX : 1;
-      const std::uint64_t nap_us = silence.nap_us(begin + elapsed);
-      bool goes_on = true;
-      if (nap_us != 0) {
-        claimed = nap(worker, watch, silence, nap_us);
-      } else {
-        goes_on = poll_for(worker, silence, begin + elapsed);
+// An idle worker that is awake: it looks for a task, polls for all if nobody else does, and pauses.
+class LookOut {
+ public:
+  // `fresh`: see Watch::hold().
+  LookOut(Worker& worker, const bool fresh) noexcept
+      : worker_(worker), runtime_(*worker.runtime), watch_(worker), fresh_(fresh),
+        begin_(base::ticks()), silence_(runtime_.naps, begin_) {
+    worker.back_at_once = begin_ - worker.left_idle < 40 * runtime_.brief;  // cost of a wake-up
+  }
+
+  // Returns a task as soon as there is one. Null if the runtime stops, or if this worker should
+  // sleep.
+  Task* run() noexcept {
+    for (int round = 0;; ++round) {
+      now_ = base::ticks();
+      if (Task* const task = find()) return task;
+      sleepers_ = runtime_.parking.asleep();
+      if (seek(worker_)) continue;
+      polls_ = watch_.hold(fresh_);
+      const bool tired = is_tired();
+      const bool sleeps = tired && !polls_ && !others_have_work(worker_);
+      if (sleeps || runtime_.stopping.load(std::memory_order_acquire)) {
+        watch_.drop();
+        return nullptr;
       }
-      worker.keeps = 0;
-      if (goes_on) continue;
-    }
-    if (tired) {
-      sched_yield();
-    } else {
-      take_breath(worker, round, polls);
+      if (polls_ && poll_or_nap()) continue;
+      if (tired) {
+        sched_yield();
+      } else {
+        take_breath(worker_, round, polls_);
+      }
     }
   }
-}
+
+ private:
+  [[nodiscard]] std::uint64_t elapsed() const noexcept { return now_ - begin_; }
+
+  [[nodiscard]] Task* find() noexcept {
+    // After a while it also takes a task that its owner would run at once.
+    const bool eager = elapsed() >= runtime_.patience ||
+                       runtime_.oversubscribed.load(std::memory_order_relaxed);
+    Task* const task = claimed_ != nullptr ? claimed_ : find_claimed(worker_, eager);
+    if (task == nullptr) return nullptr;
+    watch_.hand_over(sleepers_);
+    worker_.left_idle = now_;
+    return task;
+  }
+
+  // Whether another thread should have this processor.
+  [[nodiscard]] bool is_tired() noexcept {
+    // A polling thread without a processor of its own shall have this one.
+    const bool spins = runtime_.in_place.load(std::memory_order_relaxed) || runtime_.reserved >= 0;
+    if (elapsed() > (spins ? runtime_.spin_ticks : 0)) return true;
+    if (worker_.joined && (runtime_.crowded() || !runtime_.may_spin(last_look_))) return true;
+    return !polls_ && runtime_.watched.load(std::memory_order_relaxed) &&
+           runtime_.oversubscribed.load(std::memory_order_relaxed);
+  }
+
+  // True if it shall look for a task at once.
+  bool poll_or_nap() noexcept {
+    runtime_.last_poll.store(now_, std::memory_order_relaxed);
+    // No other worker could run a short task sooner.
+    const bool alone = runtime_.processors.size() == 1;
+    worker_.keeps = alone && worker_.back_at_once ? UINT32_MAX : 1;
+    bool found = true;
+    if (const std::uint64_t us = silence_.nap_us(now_); us != 0) {
+      claimed_ = nap(worker_, watch_, silence_, us);
+    } else {
+      found = poll_for(worker_, silence_, now_);
+    }
+    worker_.keeps = 0;
+    return found;
+  }
+
+  Worker& worker_;
+  RuntimeState& runtime_;
+  Watch watch_;
+  const bool fresh_;
+  const std::uint64_t begin_;
+  Silence silence_;
+  std::uint64_t now_ = 0;        // in ticks, when this round has begun
+  bool polls_ = false;           // in this round
+  int sleepers_ = 0;             // before this worker looked last whether there is a task
+  std::uint64_t last_look_ = 0;  // of RuntimeState::may_spin()
+  Task* claimed_ = nullptr;      // found after a nap
+};
 
 // `woken` is set to true if another thread has ended the sleep.
 Task* sleep(Worker& worker, bool& woken) noexcept {
@@ -255,7 +284,7 @@ Task* idle(Worker& worker) noexcept {
   Task* task = nullptr;
   bool fresh = true;
   while (task == nullptr && !runtime.stopping.load(std::memory_order_acquire)) {
-    task = look_out(worker, fresh);
+    task = LookOut(worker, fresh).run();
     if (task == nullptr) task = sleep(worker, fresh);
   }
   if (worker.owes_wake_up) pass_wake_up_on(worker);

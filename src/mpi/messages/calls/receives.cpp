@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "mpi/abi/switches.hpp"
@@ -37,11 +38,20 @@ struct Started {
   MPI_Request request = MPI_REQUEST_NULL;  // unless the receive is queued
 };
 
-Started start(const Arguments& it, Communicator& communicator, Receive* receive) {
+// Gives the receive to MPI, or queues the object that `make()` returns: only where it must, since
+// the object may copy the type, which may call functions of the program. Null: out of memory.
+template <class Make>
+Started start(const Arguments& it, Communicator& communicator, Make make) {
   Started started{};
   Arrived arrived;
-  started.begun = communicator.begin(it.wanted, receive, &arrived,
-                                     [&] { started.code = post(it, &started.request); });
+  Receive* receive = nullptr;
+  do {
+    if (communicator.matching() && (receive = make()) == nullptr) {
+      return {.begun = Begun::posted, .code = MPI_ERR_NO_MEM};
+    }
+    started.begun = communicator.begin(it.wanted, receive, &arrived,
+                                       [&] { started.code = post(it, &started.request); });
+  } while (started.begun == Begun::again);
   if (started.begun == Begun::held) {
     started.code = receive_message(it, &arrived.message, &started.request);
   }
@@ -77,77 +87,66 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
   }
 }
 
-int recv_queued(const char* name, const Arguments& it, Communicator& communicator,
-                MPI_Status* status) {
-  Receive receive(name, it, communicator, Receive::Kind::data, false);
-  Started started = start(it, communicator, &receive);
-  if (started.begun != Begun::queued) return finish(receive.call, communicator, started, status);
+// The receive waits in the queue of its communicator.
+int finish(Receive& receive, MPI_Status* status) {
   wait_for(receive);
   copy_status(receive.status, status);
   return receive.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(receive);
+}
+
+// MPI answers at once: no process, or wrong arguments.
+int recv_at_once(const Arguments& it, MPI_Status* status) {
+  // MPICH 4 gives the non-blocking call a status of zeros.
+  if (it.wanted.source == MPI_PROC_NULL) {
+    return PMPI_Recv(it.buffer, 0, it.type, MPI_PROC_NULL, it.wanted.tag, it.comm, status);
+  }
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = post(it, &request);
+  return code == MPI_SUCCESS ? PMPI_Wait(&request, status) : code;
 }
 
 }  // namespace
 
 int recv(const char* name, const Arguments& it, MPI_Status* status) {
   Communicator* const communicator = place_of(it);
-  if (communicator == nullptr) {
-    // MPICH 4 gives the non-blocking call a status of zeros.
-    if (it.wanted.source == MPI_PROC_NULL) {
-      return PMPI_Recv(it.buffer, 0, it.type, MPI_PROC_NULL, it.wanted.tag, it.comm, status);
-    }
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int code = post(it, &request);
-    return code == MPI_SUCCESS ? PMPI_Wait(&request, status) : code;
-  }
-  if (!communicator->matching()) {
-    Started started = start(it, *communicator, nullptr);
-    if (started.begun != Begun::again) {
-      return finish(call_of(name, it), *communicator, started, status);
-    }
-  }
-  return recv_queued(name, it, *communicator, status);
+  if (communicator == nullptr) return recv_at_once(it, status);
+  std::optional<Receive> queued;
+  Started started = start(it, *communicator, [&] {
+    return &queued.emplace(name, it, *communicator, Receive::Kind::data, false);
+  });
+  return started.begun == Begun::queued
+             ? finish(*queued, status)
+             : finish(call_of(name, it), *communicator, started, status);
 }
 
 namespace {
 
-int irecv_queued(const Call& call, const Arguments& it, Communicator& communicator,
-                 MPI_Request* request) {
-  auto receive = std::make_unique<Receive>(call.name, it, communicator, Receive::Kind::data,
-                                           call.at_once);
-  Token* const token = take_token(*receive);
-  if (token == nullptr) return MPI_ERR_NO_MEM;
-  receive->give_handle(*token);
-  const Started started = start(it, communicator, receive.get());
+int irecv_anywhere(const Call& call, const Arguments& it, MPI_Request* request) {
+  Communicator* const communicator = request != nullptr ? place_of(it) : nullptr;
+  if (communicator == nullptr) return post(it, request);
+  std::unique_ptr<Receive> queued;
+  Token* token = nullptr;
+  const Started started = start(it, *communicator, [&]() -> Receive* {
+    queued = std::make_unique<Receive>(call.name, it, *communicator, Receive::Kind::data,
+                                       call.at_once);
+    token = take_token(*queued);
+    if (token == nullptr) return nullptr;
+    queued->give_handle(*token);
+    return queued.get();
+  });
   if (started.begun == Begun::queued) {
-    (void)receive.release();  // it may be complete already: conclude() ends it
+    (void)queued.release();  // it may be complete already: conclude() ends it
     *request = token->request;
     return MPI_SUCCESS;
   }
-  give_token(*token);
+  if (token != nullptr) give_token(*token);
   *request = started.request;
   // MPI's request for a held message: this library may have to call its communicator's handler.
   if (started.code == MPI_SUCCESS &&
       (started.begun == Begun::posted || has<Quirk::errors_reach_other_handlers>())) {
-    requests().know(started.request, {communicator}, it.wanted);
+    requests().know(started.request, {*communicator}, it.wanted);
   }
   return started.code;
-}
-
-int irecv_anywhere(const Call& call, const Arguments& it, MPI_Request* request) {
-  Communicator* const communicator = place_of(it);
-  if (communicator == nullptr) return post(it, request);
-  if (!communicator->matching()) {
-    const Started started = start(it, *communicator, nullptr);
-    if (started.begun != Begun::again) {
-      *request = started.request;
-      if (started.begun == Begun::posted && started.code == MPI_SUCCESS) {
-        requests().know(started.request, {*communicator}, it.wanted);
-      }
-      return started.code;
-    }
-  }
-  return irecv_queued(call, it, *communicator, request);
 }
 
 }  // namespace
@@ -226,8 +225,16 @@ void hand_out(const Probe& it, const Arrived& arrived, MPI_Message* message, MPI
   copy_status(arrived.status, status);
 }
 
+// MPI refuses a call that lacks a place for its result.
+int refuse(const Probe& it, int* flag, MPI_Message* message, MPI_Status* status) {
+  const auto [source, tag] = it.wanted;
+  return it.take ? PMPI_Improbe(source, tag, it.comm, flag, message, status)
+                 : PMPI_Iprobe(source, tag, it.comm, flag, status);
+}
+
 // Probe and Mprobe that do not wait.
 int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* status) {
+  if (flag == nullptr || (it.take && message == nullptr)) return refuse(it, flag, message, status);
   Arrived arrived{MPI_MESSAGE_NULL, {}};
   const int code = end_call({.name = it.name}, look(it, flag, &arrived));
   const bool found = code == MPI_SUCCESS && *flag != 0;
@@ -240,6 +247,7 @@ int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* statu
 }
 
 int look_long(const Probe& it, MPI_Message* message, MPI_Status* status) {
+  if (it.take && message == nullptr) return refuse(it, nullptr, message, status);
   Arrived arrived{MPI_MESSAGE_NULL, {}};
   const int code = probe(it, &arrived);
   if (code != MPI_SUCCESS) return code;

@@ -32,7 +32,7 @@ std::atomic<bool> someone_in_place{false};
 
 // True if this worker has nothing better to do than to spin for its own operation. Other waiting
 // tasks need the engine, and a worker that runs them as soon as their operations are complete.
-bool alone() noexcept { return detail::nothing_ready() && !engine().attended(); }
+bool nothing_else_runs() noexcept { return detail::nothing_ready() && !engine().attended(); }
 
 // The running task is shown as idle while this lives.
 class Idle {
@@ -52,12 +52,13 @@ class Idle {
 // Calls `ask` until it returns true, then returns true; false if the task should suspend.
 template <class Ask>
 bool spin_in_place(const char* const call, Ask ask) {
-  if (someone_in_place.load(std::memory_order_relaxed) || !alone() || detail::workers_share()) {
+  if (someone_in_place.load(std::memory_order_relaxed) || !nothing_else_runs() ||
+      detail::workers_share()) {
     return false;
   }
   const Idle idle(call);
   const std::uint64_t begin = base::monotonic_ns();
-  for (int round = 0; alone(); ++round) {
+  for (int round = 0; nothing_else_runs(); ++round) {
     if (round > rounds_of_spinning) {
       sched_yield();
       if (base::monotonic_ns() - begin > in_place_ns_max) return false;
