@@ -704,6 +704,32 @@ TEST_F(ThrowingHandlers, leave_calls_on_files) {
   MPI_Errhandler_free(&handler);
 }
 
+#ifdef OPEN_MPI  // others may crash
+TEST_F(Errors, calls_that_lack_a_place_for_their_result_are_refused_by_MPI) {
+  set_for_all(MPI_ERRORS_RETURN);
+  MPI_Request null = MPI_REQUEST_NULL;
+  int number = 0;
+  MPI_Status status;
+  EXPECT_NE(MPI_Wait(nullptr, &status), MPI_SUCCESS);
+  EXPECT_NE(MPI_Test(nullptr, &number, &status), MPI_SUCCESS);
+  EXPECT_NE(MPI_Test(&null, nullptr, &status), MPI_SUCCESS);
+  EXPECT_NE(MPI_Waitall(-1, &null, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  EXPECT_NE(MPI_Waitall(2, nullptr, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  EXPECT_NE(MPI_Waitany(2, nullptr, &number, &status), MPI_SUCCESS);
+  EXPECT_NE(MPI_Waitany(1, &null, nullptr, &status), MPI_SUCCESS);
+  EXPECT_NE(MPI_Waitsome(2, nullptr, &number, &number, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  EXPECT_NE(MPI_Waitsome(1, &null, nullptr, &number, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  EXPECT_NE(MPI_Testall(1, &null, nullptr, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  EXPECT_NE(MPI_Testall(-1, &null, &number, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  EXPECT_NE(MPI_Testany(1, &null, nullptr, nullptr, &status), MPI_SUCCESS);
+  EXPECT_NE(MPI_Cancel(nullptr), MPI_SUCCESS);
+  EXPECT_NE(MPI_Request_free(nullptr), MPI_SUCCESS);
+  EXPECT_NE(MPI_Start(nullptr), MPI_SUCCESS);
+  EXPECT_NE(MPI_Irecv(&number, 1, MPI_INT, 0, 0, ring_.comm, nullptr), MPI_SUCCESS);
+  EXPECT_NE(MPI_Mprobe(0, 0, ring_.comm, nullptr, &status), MPI_SUCCESS);
+}
+#endif
+
 #if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
 void throw_from_session(MPI_Session*, int* code, ...) {
   (void)look_around();

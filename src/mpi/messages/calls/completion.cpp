@@ -386,52 +386,81 @@ int get_status_all(int count, MPI_Request requests[], int* flag, MPI_Status stat
 }
 #endif
 
+// Arguments without which a call cannot be carried out: MPI refuses them.
+template <class... Result>
+bool lacks(const Result*... results) noexcept {
+  return ((results == nullptr) || ...);
+}
+template <class... Result>
+bool lacks_some(const int count, const MPI_Request* const requests,
+                const Result*... results) noexcept {
+  return count < 0 || (count > 0 && requests == nullptr) || lacks(results...);
+}
+
 }  // namespace
 
 }  // namespace imbrex::mpi::messages
 
 // ---- what programs call ----------------------------------------------------------------------
 
-#define IMBREX_REQUEST_CALL(name, parameters, call) \
-  IMBREX_FUNCTION(name) parameters { return imbrex::mpi::messages::call; }
+#define IMBREX_REQUEST_CALL(name, parameters, arguments, lacks, call)                 \
+  IMBREX_FUNCTION(name) parameters {                                                  \
+    if (imbrex::mpi::messages::lacks) [[unlikely]] return PMPI_##name arguments;      \
+    return imbrex::mpi::messages::call;                                               \
+  }
 
-IMBREX_REQUEST_CALL(Wait, (MPI_Request* request, MPI_Status* status),
-                    wait({"MPI_Wait"}, request, status))
+IMBREX_REQUEST_CALL(Wait, (MPI_Request* request, MPI_Status* status), (request, status),
+                    lacks(request), wait({"MPI_Wait"}, request, status))
 IMBREX_REQUEST_CALL(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
+                    (count, requests, statuses), lacks_some(count, requests),
                     wait_all(count, requests, statuses))
 IMBREX_REQUEST_CALL(Waitany, (int count, MPI_Request requests[], int* index, MPI_Status* status),
+                    (count, requests, index, status), lacks_some(count, requests, index),
                     wait_any(count, requests, index, status))
 IMBREX_REQUEST_CALL(Waitsome,
                     (int count, MPI_Request requests[], int* found, int indices[],
                      MPI_Status statuses[]),
+                    (count, requests, found, indices, statuses),
+                    lacks_some(count, requests, found),
                     wait_some(count, requests, found, indices, statuses))
 IMBREX_REQUEST_CALL(Test, (MPI_Request* request, int* flag, MPI_Status* status),
-                    test(request, flag, status))
+                    (request, flag, status), lacks(request, flag), test(request, flag, status))
 IMBREX_REQUEST_CALL(Testall, (int count, MPI_Request requests[], int* flag, MPI_Status statuses[]),
+                    (count, requests, flag, statuses), lacks_some(count, requests, flag),
                     test_all(count, requests, flag, statuses))
 IMBREX_REQUEST_CALL(Testany,
                     (int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status),
+                    (count, requests, index, flag, status),
+                    lacks_some(count, requests, index, flag),
                     test_any(count, requests, index, flag, status))
 IMBREX_REQUEST_CALL(Testsome,
                     (int count, MPI_Request requests[], int* found, int indices[],
                      MPI_Status statuses[]),
+                    (count, requests, found, indices, statuses),
+                    lacks_some(count, requests, found),
                     test_some(count, requests, found, indices, statuses))
-IMBREX_REQUEST_CALL(Cancel, (MPI_Request* request), cancel(request))
-IMBREX_REQUEST_CALL(Request_free, (MPI_Request* request), free_request(request))
+IMBREX_REQUEST_CALL(Cancel, (MPI_Request* request), (request), lacks(request), cancel(request))
+IMBREX_REQUEST_CALL(Request_free, (MPI_Request* request), (request), lacks(request),
+                    free_request(request))
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 // Some headers declare the array const.
 IMBREX_REQUEST_CALL(Request_get_status_any,
                     (int count, const MPI_Request requests[], int* index, int* flag,
                      MPI_Status* status),
+                    (count, requests, index, flag, status),
+                    lacks_some(count, requests, index, flag),
                     get_status_any(count, const_cast<MPI_Request*>(requests), index, flag, status))
 IMBREX_REQUEST_CALL(Request_get_status_some,
                     (int count, const MPI_Request requests[], int* found, int indices[],
                      MPI_Status statuses[]),
+                    (count, requests, found, indices, statuses),
+                    lacks_some(count, requests, found),
                     get_status_some(count, const_cast<MPI_Request*>(requests), found, indices,
                                     statuses))
 IMBREX_REQUEST_CALL(Request_get_status_all,
                     (int count, const MPI_Request requests[], int* flag, MPI_Status statuses[]),
+                    (count, requests, flag, statuses), lacks_some(count, requests, flag),
                     get_status_all(count, const_cast<MPI_Request*>(requests), flag, statuses))
 #endif
 IMBREX_REQUEST_CALL(Request_get_status, (MPI_Request request, int* flag, MPI_Status* status),
-                    get_status(request, flag, status))
+                    (request, flag, status), lacks(flag), get_status(request, flag, status))

@@ -155,8 +155,10 @@ IMBREX_SEND_INIT(Rsend_init_c, ready, MPI_Count)
 #endif
 
 IMBREX_FUNCTION(Start)(MPI_Request* request) {
+  if (request == nullptr) return PMPI_Start(request);
   return imbrex::mpi::messages::start_one(request);
 }
 IMBREX_FUNCTION(Startall)(int count, MPI_Request requests[]) {
+  if (count > 0 && requests == nullptr) return PMPI_Startall(count, requests);
   return imbrex::mpi::messages::start_all(count, requests);
 }
