@@ -10,12 +10,12 @@
 #include <span>
 #include <vector>
 
-#include "../tiled/progress.hpp"
+#include "../harness/progress.hpp"
 #include "stages.hpp"
 
 namespace fft {
 
-using tiled::Progress;
+using apps::Progress;
 
 // Memory as FFTW's vector instructions want it; of zeros.
 struct Free {

@@ -9,11 +9,7 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
-#include <thread>
 
 #include "../harness/program.hpp"
 #include "options.hpp"
@@ -42,27 +38,6 @@ int searchers_here(const Options&) { return std::max(1, imbrex::worker_count());
 std::vector<Tally> search(const Options&, const Run& run) { return run_imbrex(run); }
 #endif
 
-// Says every 10 s how far this rank is.
-class Reporter {
- public:
-  explicit Reporter(const std::atomic<std::uint64_t>& progress)
-      : thread_([this, &progress](const std::stop_token& stop) {
-          constexpr std::chrono::seconds pause{10};
-          std::unique_lock lock(mutex_);
-          const auto start = std::chrono::steady_clock::now();
-          while (!ended_.wait_for(lock, stop, pause, [&stop] { return stop.stop_requested(); })) {
-            const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-            fmt::print(stderr, "uts: {:.0f} s: rank 0 has searched {:.1f} million nodes\n",
-                       passed.count(), 1e-6 * static_cast<double>(progress.load()));
-          }
-        }) {}
-
- private:
-  std::mutex mutex_;  // of ended_ alone
-  std::condition_variable_any ended_;
-  std::jthread thread_;
-};
-
 // Sets the values that the command line leaves to the variant; imbrex finds its own.
 void choose(const Options& options, Settings& settings) {
   if (options.variant == Variant::imbrex) return;
@@ -86,15 +61,13 @@ int run(int argc, char** argv) {
   const Tree tree(options.tree);
   bool right = true;
   for (int number = 0; number < options.repeat; ++number) {
-    std::atomic<std::uint64_t> progress{0};
-    std::optional<Reporter> reporter;
-    if (rank == 0 && options.verbosity > 0) reporter.emplace(progress);
+    apps::Progress progress(0, "nodes", rank == 0 && options.verbosity > 0 ? 10 : 0);
     MPI_Barrier(MPI_COMM_WORLD);
+    progress.begin("uts");
     const double start_s = seconds();
     const std::vector<Tally> mine =
         search(options, Run{MPI_COMM_WORLD, tree, options.settings, progress});
     const double passed_s = seconds() - start_s;
-    reporter.reset();
     const Result result =
         gather(MPI_COMM_WORLD, mine, passed_s, options.variant == Variant::sequential);
     if (rank == 0) print_result(options, result);
@@ -125,7 +98,6 @@ void start(int& argc, char**& argv) {
   }
 #else
   if (options && options->variant != Variant::imbrex) apps::become("uts_plain", argv);
-  imbrex::open_messages();
   MPI_Init(&argc, &argv);
 #endif
 }

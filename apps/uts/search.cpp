@@ -60,7 +60,7 @@ Node* Stack::room(const std::size_t count) {
 
 // Nodes that sleep take long enough to be expanded one by one; and who looks often at messages
 // shall not be kept from it.
-Search::Search(const Tree& tree, const Settings& settings, std::atomic<std::uint64_t>& progress)
+Search::Search(const Tree& tree, const Settings& settings, apps::Progress& progress)
     : tree_(tree), expand_(expand_with(settings.hash)), node_s_(settings.node_s),
       batch_(settings.node_s > 0 ? 1
              : settings.interval == 0
@@ -112,8 +112,8 @@ Node* Search::expand(const std::span<const Node> parents, Node* const out) {
   return end;
 }
 
-void Search::publish() noexcept {
-  progress_.fetch_add(counts_.nodes - published_, std::memory_order_relaxed);
+void Search::publish() {
+  progress_.add(static_cast<std::int64_t>(counts_.nodes - published_));
   published_ = counts_.nodes;
 }
 

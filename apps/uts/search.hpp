@@ -3,7 +3,6 @@
 // and what is counted meanwhile. Knows no other thread and no other rank.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "../harness/progress.hpp"
 #include "expand.hpp"
 
 namespace uts {
@@ -73,8 +73,8 @@ class Search {
  public:
   static constexpr std::size_t batch_max = 32;
 
-  // `progress` is what this search adds to from time to time, for who looks on.
-  Search(const Tree& tree, const Settings& settings, std::atomic<std::uint64_t>& progress);
+  // From time to time it tells `progress` how many nodes it has searched.
+  Search(const Tree& tree, const Settings& settings, apps::Progress& progress);
 
   // Until the stack is empty, or so many nodes and a few are searched.
   void run(Stack& stack, std::uint64_t nodes);
@@ -91,7 +91,7 @@ class Search {
   void begin(Stack& stack);
 
  private:
-  void publish() noexcept;
+  void publish();
 
   const Tree& tree_;
   const Expand expand_;
@@ -100,7 +100,7 @@ class Search {
   double owed_s_ = 0;  // of sleep
   Counts counts_;
   std::uint64_t published_ = 0;
-  std::atomic<std::uint64_t>& progress_;  // relaxed: only looked at
+  apps::Progress& progress_;
 };
 
 }  // namespace uts

@@ -37,7 +37,7 @@ std::vector<Tally> run_imbrex(const Run& run) {
         Node parents[Search::batch_max] = {node};
         const std::size_t count = 1 + emit.take(parents + 1, search.batch() - 1);
         const std::span<const Node> all(parents, count);
-        Node* const children = emit.place(children_of(all) + 1);
+        Node* const children = emit.append(children_of(all) + 1);
         emit.drop_from(search.expand(all, children));
       });
   std::vector<Tally> tallies;

@@ -10,7 +10,6 @@
 
 #include <mpi.h>
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -23,7 +22,7 @@ struct Run {
   MPI_Comm comm;
   const Tree& tree;
   Settings settings;
-  std::atomic<std::uint64_t>& progress;  // nodes of this rank, now and then
+  apps::Progress& progress;  // nodes of this rank, now and then
 };
 
 [[nodiscard]] std::vector<Tally> run_sequential(const Run& run);

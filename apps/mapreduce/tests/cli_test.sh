@@ -30,8 +30,8 @@ refuse "messages: No such file" wordcount \
 succeed "takes .* time than blocking" wordcount --random 300000 --repetitions 2 --json "$scratch/j"
 grep -q '"distinct"' "$scratch/j" || complain "no figures in the JSON file"
 succeed "error 0\.[0-9]+" matvec --n 200
-succeed "rank 0 has mapped" matvec --n 64 --kernels timed --kernel-us 50000,10 --variant messages \
-  --progress 0.1
+succeed "% of this rank's chunks after" matvec --n 64 --kernels timed --kernel-us 50000,10 \
+  --variant messages --progress 0.1
 succeed "Kernels sleep: the map of a chunk 300 us, .* 100 us, 100000 bytes" wordcount \
   --random 50000 --kernels timed --kernel-us 300,100 --tuple-bytes 100000
 succeed "--vocabulary" wordcount --help

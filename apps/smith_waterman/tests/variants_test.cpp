@@ -53,7 +53,7 @@ Case draw(unsigned seed) {
 
 Cell solve(const Case& drawn, bool plain, Score (*const run)(const Problem&, MPI_Comm)) {
   Largest largest;
-  tiled::Progress progress(1, "cells", 0);
+  apps::Progress progress(1, "cells", 0);
   const Problem problem{.a = drawn.a.data(), .b = drawn.b.data(), .scoring = drawn.scoring,
                         .tiling = drawn.tiling, .kernel = {.plain = plain},
                         .largest = drawn.scoring.local ? &largest : nullptr,
@@ -112,9 +112,6 @@ TEST(Variants, tasks_find_what_the_definition_does) { check_all(&run_tasks); }
 
 // A failure on one rank is a failure of all.
 int main(int argc, char** argv) {
-#ifndef SMITH_WATERMAN_PLAIN
-  imbrex::open_messages();
-#endif
   MPI_Init(&argc, &argv);
   testing::InitGoogleTest(&argc, argv);
   int failed = RUN_ALL_TESTS();

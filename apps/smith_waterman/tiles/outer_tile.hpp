@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "../../tiled/progress.hpp"
+#include "../../harness/progress.hpp"
 #include "../kernel/kernel.hpp"
 #include "tiling.hpp"
 
@@ -25,7 +25,7 @@ struct Problem {
   Tiling tiling;
   Kernel kernel;
   Largest* largest = nullptr;  // of a local alignment; null if it is global
-  tiled::Progress* progress = nullptr;
+  apps::Progress* progress = nullptr;
 };
 
 // The cells outside of the matrix: left of row `first` and those that follow, or above columns.

@@ -148,7 +148,7 @@ TEST(Rules, end_where_there_are_too_many_depths_for_a_table) {
 TEST(Trees, have_their_known_counts) {
   for (const KnownTree& known : known_trees().first(5)) {
     for (const Hash hash : hashes()) {
-      std::atomic<std::uint64_t> progress{0};
+      apps::Progress progress(0, "nodes", 0);
       Settings settings;
       settings.hash = hash;
       settings.interval = 1 << 20;
@@ -168,7 +168,7 @@ TEST(Trees, balanced_trees_have_powers_of_nodes) {
   parameters.type = Type::balanced;
   parameters.depth = 5;
   parameters.root_children = 3;
-  std::atomic<std::uint64_t> progress{0};
+  apps::Progress progress(0, "nodes", 0);
   const Tree tree(parameters);
   Search search(tree, {}, progress);
   Stack stack;
@@ -181,7 +181,7 @@ TEST(Trees, with_a_root_alone_are_one_leaf) {
   Parameters parameters;
   parameters.type = Type::binomial;
   parameters.root_children = 0.5;
-  std::atomic<std::uint64_t> progress{0};
+  apps::Progress progress(0, "nodes", 0);
   const Tree tree(parameters);
   Search search(tree, {}, progress);
   const Node root = root_of(tree);
