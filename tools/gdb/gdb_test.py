@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""gdb_test.py PROGRAM: the commands of imbrex-gdb.py on a live process and on a core file of it.
+"""gdb_test.py PROGRAM OPENMP FOLDER: the commands of imbrex-gdb.py on a live process and on a core
+file of it.
 
-Methodology: PROGRAM (suspended_case.cpp) stands still with tasks in known states. Exits with 77,
-which ctest shows as skipped, where there is no gdb or no process may be traced.
+Methodology: PROGRAM (suspended_case.cpp) and OPENMP (omp_case.c), by the libgomp.so.1 in FOLDER,
+stand still with tasks in known states. Exits with 77, which ctest shows as skipped, where there is
+no gdb or no process may be traced.
 """
 import pathlib
 import re
@@ -17,6 +19,7 @@ import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "imbrex-gdb.py"
 SKIPPED = 77
+TWO_WORKERS = {"IMBREX_WORKERS": "2", "IMBREX_STACK_SIZE": "64K"}
 
 
 def gdb(*arguments):
@@ -29,12 +32,11 @@ def commands(*texts):
     return [part for text in texts for part in ("-ex", text)]
 
 
-def start(folder):
+def start(folder, its_program, **environment):
     """A process that stands still; it leaves a core file in `folder` if it is aborted."""
     hard_limit = resource.getrlimit(resource.RLIMIT_CORE)[1]
     process = subprocess.Popen(
-        [program], stdout=subprocess.PIPE, text=True, cwd=folder,
-        env={"IMBREX_WORKERS": "2", "IMBREX_STACK_SIZE": "64K"},
+        [its_program], stdout=subprocess.PIPE, text=True, cwd=folder, env=environment,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE,
                                               (hard_limit, hard_limit)))
     assert process.stdout.readline() == "ready\n"
@@ -49,7 +51,7 @@ def core_file(folder):
     if "/" in pattern or "|" in pattern or hard_limit != resource.RLIM_INFINITY:
         print(f"core file: skipped: core_pattern is {pattern}, the limit of its size {hard_limit}")
         return None
-    process = start(folder)
+    process = start(folder, program, **TWO_WORKERS)
     process.stdout.close()
     process.send_signal(signal.SIGABRT)
     process.wait()
@@ -63,7 +65,7 @@ class Gdb(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        process = start(folder.name)
+        process = start(folder.name, program, **TWO_WORKERS)
         cls.addClassCleanup(process.stdout.close)
         cls.addClassCleanup(process.wait)
         cls.addClassCleanup(process.kill)
@@ -133,9 +135,24 @@ class Gdb(unittest.TestCase):
         _, error = gdb(sys.executable, *commands("imbrex tasks"))
         self.assertIn("no libimbrex.so with its symbols here", error)
 
+    def test_tasks_of_openmp_are_called_by_their_lines(self):
+        source = pathlib.Path(__file__).resolve().parent / "omp_case.c"
+        lines = source.read_text(encoding="utf-8").splitlines()
+        with tempfile.TemporaryDirectory() as folder:
+            process = start(folder, omp_program, LD_LIBRARY_PATH=omp_folder)
+            with process.stdout:
+                text, error = gdb("-p", str(process.pid), *commands("imbrex tasks"))
+                process.kill()
+                process.wait()
+        for mark, state in (("runs", "running"), ("depends on it", "not started")):
+            line = 1 + next(i for i, text in enumerate(lines) if f"/* {mark} */" in text)
+            own = rf"({line}|{line + 1})"  # the compiler's function begins at either
+            self.assertRegex(text, rf'\n\d+ +{state} +"main:{own}" .*omp_case\.c:{own} ', error)
+
 
 if __name__ == "__main__":
-    program = sys.argv.pop(1)
+    program, omp_program, omp_folder = sys.argv[1:4]
+    del sys.argv[1:4]
     if shutil.which("gdb") is None:
         print("skipped: gdb is not installed")
         sys.exit(SKIPPED)
