@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
                                 "release_16 release_1024 release_65536");
   imbrex::RuntimeOptions config;
   config.workers = request.workers;
-  if (std::string_view(request.benchmark) == "spawn_window_off") config.window = 0;
+  if (std::string_view(request.benchmark) == "spawn_window_off") config.tasks_ahead = 0;
   const imbrex::Runtime runtime(config);
   print_record("imbrex", request, run(request));
 }

@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
   }
   imbrex::RuntimeOptions config;
   config.workers = 1;
-  config.window = 0;
+  config.tasks_ahead = 0;
   const imbrex::Runtime runtime(config);
   run(argv[1], std::atol(argv[3]));
   const auto before = imbrex::statistics();

@@ -205,7 +205,7 @@ int main(int argc, char** argv) {
   }
   setenv("IMBREX_WORKERS", "1", 1);
   setenv("IMBREX_PROGRESS", "poll", 1);  // continuations run on the thread that is measured
-  setenv("IMBREX_WINDOW", "0", 1);  // tasks that wait for messages are no backlog
+  setenv("IMBREX_TASKS_AHEAD", "0", 1);  // tasks that wait for messages are no backlog
   MPI_Init(&argc, &argv);
   int rank = 0;
   int ranks = 0;

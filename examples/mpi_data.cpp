@@ -10,7 +10,6 @@
 #include "imbrex/imbrex.hpp"
 
 int main(int argc, char** argv) {
-  imbrex::open_messages();
   MPI_Init(&argc, &argv);
   bool right = true;
   {
@@ -22,17 +21,17 @@ int main(int argc, char** argv) {
     const auto largest = space.data<double>(0, 1);
     for (int rank = 0; rank < space.size(); ++rank) {
       const auto& part = parts[static_cast<std::size_t>(rank)];
-      space.task("fill").write(part).insert([rank](imbrex::View<double> x) {
+      space.task("fill").out(part).launch([rank](imbrex::View<double> x) {
         std::fill(x.begin(), x.end(), 1.0 + rank);
       });
       // Each rank adds to elements of its own, which are combined before the first that reads them.
-      space.task("largest").read(part).reduce(largest, imbrex::op::max).on(rank).insert(
+      space.task("largest").in(part).reduce(largest, imbrex::op::max).on(rank).launch(
           [](imbrex::View<const double> x, imbrex::View<double> max) {
             max[0] = std::max(max[0], *std::max_element(x.begin(), x.end()));
           });
     }
     for (const auto& part : parts) {  // `largest` goes to all of them by one broadcast
-      space.task("scale").read(largest).update(part).insert(
+      space.task("scale").in(largest).inout(part).launch(
           [](imbrex::View<const double> max, imbrex::View<double> x) {
             for (double& element : x) element /= max[0];
           });

@@ -47,7 +47,6 @@ int main(int argc, char** argv) {
   imbrex_data_t parts[64], sum;
   imbrex_data_view mine;
   int ranks, rank, right;
-  imbrex_open_messages();
   MPI_Init(&argc, &argv);
   check(imbrex_space_create(MPI_COMM_WORLD, NULL, &space));
   ranks = imbrex_space_size(space) < 64 ? imbrex_space_size(space) : 64;
@@ -57,25 +56,25 @@ int main(int argc, char** argv) {
   }
   check(imbrex_data_create(space, 0, 1, 1, sizeof(double), NULL, 0, "sum", &sum));
   for (int i = 0; i < ranks; ++i) {
-    const imbrex_data_access filled[] = {{parts[i], IMBREX_DATA_WRITE, NULL}};
-    const imbrex_data_access added[] = {{parts[i], IMBREX_DATA_READ, NULL},
+    const imbrex_data_access filled[] = {{parts[i], IMBREX_OUT, NULL}};
+    const imbrex_data_access added[] = {{parts[i], IMBREX_IN, NULL},
                                         {sum, IMBREX_DATA_REDUCE, &sum_of_doubles}};
     imbrex_data_task_spec task = IMBREX_DATA_TASK("fill", fill);
     task.argument = &i, task.argument_bytes = sizeof i;
     task.access_count = 1, task.accesses = filled;
-    check(imbrex_data_insert(space, &task));
+    check(imbrex_data_launch(space, &task));
     task.name = "add", task.body = add, task.argument_bytes = 0;
     task.access_count = 2, task.accesses = added;
     task.on = i; /* on elements of its own, which are combined before the first that reads them */
-    check(imbrex_data_insert(space, &task));
+    check(imbrex_data_launch(space, &task));
   }
   for (int i = 0; i < ranks; ++i) {
-    const imbrex_data_access centered[] = {{sum, IMBREX_DATA_READ, NULL},
-                                           {parts[i], IMBREX_DATA_UPDATE, NULL}};
+    const imbrex_data_access centered[] = {{sum, IMBREX_IN, NULL},
+                                           {parts[i], IMBREX_INOUT, NULL}};
     imbrex_data_task_spec task = IMBREX_DATA_TASK("center", center);
     task.argument = &ranks;
     task.access_count = 2, task.accesses = centered;
-    check(imbrex_data_insert(space, &task));
+    check(imbrex_data_launch(space, &task));
   }
   check(imbrex_space_finish(space));
   right = 1;

@@ -40,7 +40,7 @@ void work() {
 
 // The handler only says what there is to do. Several threads may be in it.
 std::atomic<int> told{0};
-void block_is_here(const imbrex_event* event, void*) {
+void block_is_here(const imbrex_mpi_event* event, void*) {
   if (event->kind != IMBREX_COLLECTIVE_PARTIAL_INCOMING || event->code != MPI_SUCCESS) return;
   ++told;
   use(static_cast<const double*>(event->address));
@@ -56,15 +56,15 @@ int main(int argc, char** argv) {
   std::vector<double> in(out.size(), -1);
 
   std::thread worker(work);
-  imbrex_event_set_handler(block_is_here, nullptr);
-  imbrex_events_begin(MPI_COMM_WORLD);
+  imbrex_mpi_event_set_handler(block_is_here, nullptr);
+  imbrex_mpi_events_begin(MPI_COMM_WORLD);
   MPI_Alltoall(out.data(), n, MPI_DOUBLE, in.data(), n, MPI_DOUBLE, MPI_COMM_WORLD);
   // When the call returns, all its blocks have been told of, or none.
   for (int from = 0; told == 0 && from < ranks; ++from) use(&in[from * n]);
   use(nullptr);
   worker.join();
-  imbrex_events_end(MPI_COMM_WORLD);
-  imbrex_event_set_handler(nullptr, nullptr);
+  imbrex_mpi_events_end(MPI_COMM_WORLD);
+  imbrex_mpi_event_set_handler(nullptr, nullptr);
 
   MPI_Finalize();
   const bool right = sum == 0.5 * n * ranks * (ranks - 1);

@@ -13,7 +13,6 @@ constexpr std::uint64_t rows = 64, prime = 1'000'003;
 std::uint64_t guid(std::uint64_t row, std::uint64_t column) { return row * rows + column; }
 
 int main(int argc, char** argv) {
-  imbrex::open_messages();
   MPI_Init(&argc, &argv);
   int rank = 0, ranks = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

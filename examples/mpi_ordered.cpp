@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
       const std::size_t block = rank % 2 == 0 ? i : blocks - 1 - i;  // any order
       imbrex::task("norm").launch([&sums, rank, block] {
         const long mine = static_cast<long>(block) * (rank + 1);
-        const imbrex::Ordered order = imbrex::ordered(block);
+        const imbrex::CollectiveOrder order = imbrex::order_collectives(block);
         MPI_Allreduce(&mine, &sums[block], 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
       });
     }
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
     for (std::size_t block = 0; block < blocks; ++block) {  // the same on all ranks
       imbrex::task("largest").inout(order).launch([&largest, &order, rank, block] {
         const long mine = static_cast<long>(block) * (rank + 1);
-        const imbrex::Ordered scope = imbrex::ordered_as_spawned(order);
+        const imbrex::CollectiveOrder scope = imbrex::order_collectives_as_spawned(order);
         MPI_Allreduce(&mine, &largest[block], 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
       });
     }

@@ -18,7 +18,6 @@ int primes(int first, int last) {
 }
 
 int main(int argc, char** argv) {
-  imbrex::open_calls();
   MPI_Init(&argc, &argv);
   int rank = 0, ranks = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -13,7 +13,6 @@ struct Board {
 };
 
 int main(int argc, char** argv) {
-  imbrex::open_messages();
   MPI_Init(&argc, &argv);
   constexpr unsigned all = (1u << 11) - 1;
   int rank = 0;

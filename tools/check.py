@@ -434,7 +434,7 @@ def target_of(included, layers):
     headers of the system and of the file's own folder."""
     if included.startswith("imbrex/"):
         folder = included.split("/")[1]
-        return {"detail": "waist", "compat": "compat"}.get(folder, "public")
+        return {"detail": "waist", "values": "waist", "compat": "compat"}.get(folder, "public")
     folders = [str(folder) for folder in pathlib.PurePath(included).parents]
     return next((folder for folder in folders if folder in layers), None)
 

@@ -129,7 +129,7 @@ def add_to(commands):
                        ("workers", "workers of each rank (default 1)"),
                        ("per-node", "ranks that share a node and its NIC (default 1)"),
                        ("lookahead", "steps whose received tiles are in memory at once (default: "
-                        "all)"), ("window", "value of IMBREX_WINDOW (default 512)"),
+                        "all)"), ("tasks-ahead", "value of IMBREX_TASKS_AHEAD (default 512)"),
                        ("seed", "seed of the noise (default 1)")):
         parser.add_argument(f"--{name}", type=typed(limits.whole, name), metavar="N", help=text)
     parser.add_argument("--cell-ns", type=amount("cell-ns"), metavar="X",
@@ -425,7 +425,7 @@ def words(options, point, policy, network, kernels):
     settings = {"program": options.program, "slow_rank": slow_rank, "slowness": slowness,
                 "ranks": point["ranks"], "workers": point["workers"],
                 "per_node": point["per-node"], "policy": policy,
-                "window": chosen(options.window, 512),
+                "tasks_ahead": chosen(options.tasks_ahead, 512),
                 "creator_ns": round(1e3 * creator_us),
                 "task_ns": round(1e3 * options.task_us), "progress": options.progress,
                 "poll_gap_ns": round(1e3 * options.poll_gap_us),

@@ -14,7 +14,7 @@ WHOLE = {name: (1, COUNT) for name in ("tile", "chunks", "parts", "steps", "bloc
 WHOLE |= {name: (1, SIZE) for name in ("n", "size", "ghost", "bytes")}
 WHOLE |= {name: (1, 2 ** 31 - 1) for name in ("rows", "columns", "outer-rows", "outer-columns",
                                               "inner-rows", "inner-columns")}
-WHOLE |= {"workers": (1, 4096), "window": (0, 10 ** 9), "seed": (0, SIZE),
+WHOLE |= {"workers": (1, 4096), "tasks-ahead": (0, 10 ** 9), "seed": (0, SIZE),
           "lookahead": (0, 2 ** 31 - 1)}
 # --n of some programs has another meaning.
 N_MOST = {"minife": 1024, "hpcg": 1024, "exchange": 2 ** 24}

@@ -182,7 +182,7 @@ Cell first_of_all(const Cell& mine, const Team& team) {
 
 Outcome run(Problem problem, const Options& options, const Team& team) {
   Largest largest;
-  tiled::Progress progress(cells_of(problem.tiling, options.variant, team.rank), "cells",
+  apps::Progress progress(cells_of(problem.tiling, options.variant, team.rank), "cells",
                            team.rank == 0 ? options.progress_s : 0);
   progress.begin("smith_waterman");
   if (problem.scoring.local) problem.largest = &largest;
@@ -311,7 +311,6 @@ void start(int& argc, char**& argv) {
 #ifndef SMITH_WATERMAN_PLAIN
   const std::optional<Options> options = apps::look_at(argc, argv, &parse_options);
   if (options && options->variant != Variant::imbrex) apps::become("smith_waterman_plain", argv);
-  imbrex::open_messages();
 #endif
   MPI_Init(&argc, &argv);
 }

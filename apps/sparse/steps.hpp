@@ -4,7 +4,7 @@
 // steps out. Knows no algorithm, no MPI and no runtime. Also for `imbrex simulate`.
 #pragma once
 
-#include <imbrex/detail/name.hpp>
+#include <imbrex/name.hpp>
 
 #include <cstddef>
 #include <functional>

@@ -85,7 +85,7 @@ class Stencil {
   }
 
   void insert_fill(int block) {
-    space_.task("fill").write(cells_[index(block)], edges_[0][index(block)]).insert(
+    space_.task("fill").out(cells_[index(block)], edges_[0][index(block)]).launch(
         [this, block](View<double> cells, View<double> edges) {
           fill(problem_, block, cells.data());
           copy_edges(problem_, cells.data(), edges.data());
@@ -104,10 +104,10 @@ class Stencil {
       if (other >= 0) around.push_back(read_from[index(other)]);
     }
     space_.task("step")
-        .update(cells_[index(block)])
-        .write(edges_[(step + 1) % 2][index(block)])
-        .read(around)
-        .insert([this, block, step, place](View<double> cells, View<double> edges,
+        .inout(cells_[index(block)])
+        .out(edges_[(step + 1) % 2][index(block)])
+        .in(around)
+        .launch([this, block, step, place](View<double> cells, View<double> edges,
                                            Views<const double> read) {
           constexpr std::array<Side, sides> opposite{south, north, east, west};
           Halo halo{};

@@ -32,10 +32,10 @@ double run_data(const Run& run, Board& board) {
       for (const int input : graph.inputs(step, column)) {
         inputs.push_back(before[static_cast<std::size_t>(input)]);
       }
-      auto task = space.task("point").read(inputs).write(
+      auto task = space.task("point").in(inputs).out(
           outputs[step % 2][static_cast<std::size_t>(column)]);
       if (!task.concerns()) continue;
-      std::move(task).insert([&board, step, column](Views<const Mark> read, View<Mark> out) {
+      std::move(task).launch([&board, step, column](Views<const Mark> read, View<Mark> out) {
         board.run(step, column, out.data(),
                   [&read](const std::size_t number, int) { return read[number].data(); });
       });

@@ -22,7 +22,6 @@ void start(int& argc, char**& argv) {
   if (options && (options->variant == "mpi" || options->variant == "openmp")) {
     apps::become("task_bench_plain", argv);
   }
-  imbrex::open_messages();
   MPI_Init(&argc, &argv);
 }
 

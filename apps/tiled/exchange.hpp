@@ -46,7 +46,7 @@ struct TaskOptions {
   // of ranks at once and put together by a reduction: 2.5-D, after Solomonik and Demmel, 2011. It
   // divides the number of ranks. Not with `trim`.
   int slices = 1;
-  std::int64_t window = -1;  // inserted: of the space
+  std::int64_t window = 4096;  // inserted: of the space
 };
 
 struct ExchangeOptions {

@@ -10,7 +10,6 @@
 
 int main(int argc, char** argv) {
   tiled::use_one_blas_thread();
-  imbrex::open_messages();        // some need them
   imbrex::detail::want_times();  // as the programs
   MPI_Init(&argc, &argv);
   testing::InitGoogleTest(&argc, argv);

@@ -57,7 +57,7 @@ class Inserter {
   template <class Builder, class Body>
   void operator()(Builder&& builder, Body&& body) const {
     if (trim_ && !builder.concerns()) return;
-    std::forward<Builder>(builder).insert(std::forward<Body>(body));
+    std::forward<Builder>(builder).launch(std::forward<Body>(body));
   }
 
  private:

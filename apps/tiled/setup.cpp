@@ -17,7 +17,6 @@ int run_program(const char* const name, int argc, char** argv, int (*const run)(
   const auto start = [](int& count, char**& arguments) {
     use_one_blas_thread();
     imbrex::detail::want_times();  // they are part of what is reported
-    imbrex::open_messages();
     MPI_Init(&count, &arguments);
   };
   return apps::run_program(name, argc, argv, start, run);

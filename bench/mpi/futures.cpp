@@ -238,7 +238,6 @@ void measure_many(const int rank, const std::uint64_t futures, const bool given_
 
 int main(int argc, char** argv) {
   const std::uint64_t futures = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
-  imbrex::open_calls();
   pair::run(argc, argv, argc > 1 ? argv[1] : nullptr,
             [futures, given_back = argc > 3](const int rank) {
     if (futures == 0) return measure(rank);

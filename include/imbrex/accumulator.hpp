@@ -95,7 +95,7 @@ inline constexpr Any any;
 
 enum class Accumulation : std::uint8_t {
   lazy,         // in a place of each worker; they are put together at the end of the phase
-  eager,        // in one place, at once: atomic, or under a lock for types that are not
+  shared,       // in one place, at once: atomic, or under a lock for types that are not
   reproducible  // in the order of registration: the same result, to the last bit, in every run
 };
 
@@ -547,7 +547,7 @@ class Accumulator {
       case Accumulation::lazy:
         made = new AccumulatorOf<T, Op, LazyStore<T, Op>>(phases, identity, op);
         break;
-      case Accumulation::eager:
+      case Accumulation::shared:
         made = new AccumulatorOf<T, Op, EagerStore<T, Op>>(phases, identity, op, identity);
         break;
       case Accumulation::reproducible:

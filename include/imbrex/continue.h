@@ -4,12 +4,17 @@
    threads that make progress are those that call imbrex_progress(), the main thread while it waits
    in MPI, and idle workers. (A program with threads of its own and no tasks sets IMBREX_WORKERS=1.)
 
-   Any thread may call every function between MPI_Init and MPI_Finalize. No function suspends. */
+   Any thread may call every function between MPI_Init and MPI_Finalize. No function suspends.
+   Functions return codes of <imbrex/imbrex.h>, unless their comment says otherwise: IMBREX_ERR_USE
+   for a null pointer, outside of MPI_Init and MPI_Finalize, and in an event handler. The code of a
+   completion is MPI's. */
 #ifndef IMBREX_CONTINUE_H
 #define IMBREX_CONTINUE_H
 
 #include <mpi.h>
 #include <stdint.h>
+
+#include "imbrex/imbrex.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,15 +33,13 @@ typedef void imbrex_continuation(int code, int count, const MPI_Status* statuses
 /* Takes the request over and sets it to MPI_REQUEST_NULL. The buffer belongs to MPI until the
    continuation is called. A null request is complete.
 
-   Returns MPI_SUCCESS; or an error code, and changes nothing: MPI_ERR_REQUEST for a persistent
-   request, MPI_ERR_OTHER outside of MPI_Init and MPI_Finalize. A message on standard error says
-   what is wrong. Some MPIs show only at completion that a request is persistent: the request is
-   then freed, and the continuation gets MPI_ERR_REQUEST. */
+   IMBREX_ERR_USE: the request is persistent. Some MPIs show only at completion that a request is
+   persistent: the request is then freed, and the continuation gets MPI_ERR_REQUEST. */
 int imbrex_continue(MPI_Request* request, imbrex_continuation* function, void* argument);
 
 /* Takes several requests over; imbrex calls the function once, when all are complete. `code` is
-   MPI_ERR_IN_STATUS if a request has failed; the statuses say which. Codes as for
-   imbrex_continue(). */
+   MPI_ERR_IN_STATUS if a request has failed; the statuses say which. Returns what
+   imbrex_continue() returns. */
 int imbrex_continue_all(int count, MPI_Request requests[], imbrex_continuation* function,
                         void* argument);
 
@@ -58,9 +61,8 @@ typedef struct imbrex_completion {
 } imbrex_completion;
 
 /* Opens a queue. `fd` is readable while the queue holds completions: poll, select and epoll wait
-   for it, level-triggered or edge-triggered. The program neither reads nor closes it. Returns
-   MPI_SUCCESS, MPI_ERR_NO_MEM, or MPI_ERR_OTHER where the process has no descriptor left. May be
-   called before MPI_Init. */
+   for it, level-triggered or edge-triggered. The program neither reads nor closes it.
+   IMBREX_ERR_USE: the process has no descriptor left. May be called before MPI_Init. */
 int imbrex_queue_open(imbrex_queue** queue, int* fd);
 
 /* Takes the request over, as imbrex_continue() does, and sets it to MPI_REQUEST_NULL. One
@@ -70,8 +72,8 @@ int imbrex_continue_to(imbrex_queue* queue, MPI_Request* request, uint64_t tag);
 
 /* MPI_Mprobe that does not wait: one completion with `tag` arrives once a message of `comm` from
    `source` with `message_tag` is there. Both may be wildcards. The completion has the matched
-   message, for MPI_Mrecv or MPI_Imrecv, and its status. Returns MPI_SUCCESS, else an error code
-   after the communicator's error handler, and no completion arrives. */
+   message, for MPI_Mrecv or MPI_Imrecv, and its status; or the code of an error, after the
+   communicator's error handler. */
 int imbrex_mprobe_to(imbrex_queue* queue, int source, int message_tag, MPI_Comm comm,
                      uint64_t tag);
 
@@ -86,13 +88,12 @@ int imbrex_queue_poll(imbrex_queue* queue, int us, int n, imbrex_completion out[
 
 /* Asks MPI to cancel the open requests and probes with this tag. Each completion arrives in any
    case; MPI_Test_cancelled of its status tells whether its operation was cancelled. Too late is no
-   error. Takes time in proportion to the number of open operations. Returns MPI_ERR_OTHER outside
-   of MPI_Init and MPI_Finalize. */
+   error. Takes time in proportion to the number of open operations. */
 int imbrex_queue_cancel(imbrex_queue* queue, uint64_t tag);
 
 /* Ends the queue. No other call may use the queue afterwards or meanwhile. Completions that nobody
    has taken are lost. Open requests go on, their buffers belong to MPI until then, and the queue's
-   memory and descriptor go with the last of these requests. Returns MPI_SUCCESS. */
+   memory and descriptor go with the last of these requests. A null queue is closed. */
 int imbrex_queue_close(imbrex_queue* queue);
 
 #ifdef __cplusplus

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data with owners for C; <imbrex/data.hpp> explains the concepts. distributed/data_tasks.h has
-   all functions that do not call MPI. Codes and messages are as in imbrex.h. Call
-   imbrex_open_messages() before MPI_Init: it opens the messages that this interface needs. */
+   all functions that do not call MPI. Codes and messages are as in imbrex.h. */
 #ifndef IMBREX_DATA_H
 #define IMBREX_DATA_H
 
@@ -20,7 +19,9 @@ static inline int imbrex_space_create(MPI_Comm comm, const imbrex_space_options*
   uint64_t id = 0;
   int* world;
   if (code != IMBREX_SUCCESS) return code;
-  MPI_Comm_test_inter(comm, &inter);
+  if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) {
+    return imbrex_space_refuse("a space of data on a communicator that MPI refuses");
+  }
   if (inter) return imbrex_space_refuse("a space of data on an inter-communicator");
   MPI_Comm_size(comm, &size);
   world = (int*)malloc(2 * (size_t)size * sizeof(int));

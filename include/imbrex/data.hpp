@@ -5,8 +5,8 @@
 //
 //   imbrex::Space space(MPI_COMM_WORLD);
 //   auto a = space.data<double>(0, n), b = space.data<double>(1, n);  // owners: ranks 0 and 1
-//   space.task("fill").write(a).insert([](imbrex::View<double> a) { fill(a); });  // on rank 0
-//   space.task("add").read(a).update(b).insert(  // on rank 1
+//   space.task("fill").out(a).launch([](imbrex::View<double> a) { fill(a); });  // on rank 0
+//   space.task("add").in(a).inout(b).launch(  // on rank 1
 //       [](imbrex::View<const double> a, imbrex::View<double> b) { add(a, b); });
 //   space.finish();
 //
@@ -18,8 +18,6 @@
 //
 // Every rank must insert the tasks that concern it, in the same order. A loop may leave the other
 // tasks out: the builder's concerns() tells, if the loop asks it for each task in turn.
-//
-// Call open_messages() before MPI_Init: it opens the messages between ranks that a space needs.
 #pragma once
 
 #include "imbrex/detail/language.hpp"

@@ -11,6 +11,8 @@
 
 #include <mpi.h>
 
+#include "imbrex/imbrex.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -47,11 +49,11 @@ typedef struct {
   int part;            /* part of the block, from 0 */
   const void* address; /* first byte, in the program's buffer */
   const char* call;    /* "MPI_Alltoall"; "imbrex::alltoall", or the name given in its options */
-} imbrex_event;
+} imbrex_mpi_event;
 
-/* From this call until imbrex_events_end(), messages and sends of `comm` are events.
-   imbrex_events_end() must come before the communicator is freed and before MPI_Finalize. Receives
-   that MPI has already are no events.
+/* From this call until imbrex_mpi_events_end(), messages and sends of `comm` are events.
+   imbrex_mpi_events_end() must come before the communicator is freed and before MPI_Finalize.
+   Receives that MPI has already are no events.
 
    The end of each part that has bytes is an event, too, whenever its collective was begun, also for
    a block from this rank to itself. The part's future is ready by then. When all() is ready, or the
@@ -59,27 +61,29 @@ typedef struct {
    handlers have returned. A part that ends within a handler or a continuation is an exception: its
    handler runs after that function.
 
-   imbrex matches the receives of this communicator itself. Returns
-   MPI_ERR_UNSUPPORTED_OPERATION, with a message on standard error, where it cannot: the
-   communicator asserts that it uses no wildcards, or IMBREX_MATCH_ABOVE forbids it. */
-int imbrex_events_begin(MPI_Comm comm);
-int imbrex_events_end(MPI_Comm comm);
+   imbrex matches the receives of this communicator itself. Both functions return codes of
+   <imbrex/imbrex.h>. IMBREX_ERR_USE: imbrex cannot match them, because the communicator asserts
+   that it uses no wildcards, or IMBREX_MATCH_ABOVE forbids it; or the call comes outside of
+   MPI_Init and MPI_Finalize, or in a handler. */
+int imbrex_mpi_events_begin(MPI_Comm comm);
+int imbrex_mpi_events_end(MPI_Comm comm);
 
 /* Returns 1 and the oldest event that was not taken, or 0 if there is none. Makes progress. */
-int imbrex_event_poll(imbrex_event* event);
+int imbrex_mpi_event_poll(imbrex_mpi_event* event);
 
 /* From this call on, each event goes to the handler as soon as a thread finds it. The threads that
-   find events are those that call imbrex_event_poll() or imbrex_progress() or send a part to their
-   own rank, the main thread while it waits in MPI, and idle workers. With null, events are kept for
-   imbrex_event_poll() again. Several threads may run handlers at once; handlers are never nested.
+   find events are those that call imbrex_mpi_event_poll() or imbrex_progress() or send a part to
+   their own rank, the main thread while it waits in MPI, and idle workers. With null, events are
+   kept for imbrex_mpi_event_poll() again. Several threads may run handlers at once; handlers are
+   never nested.
 
    A handler must not take a lock that a thread holds while it calls MPI or imbrex (imbrex holds
    no lock while it calls a handler). A handler must not call MPI, and must not wait: such a call
    returns MPI_ERR_OTHER, and a message on standard error names it. A handler may mark work as
    ready, launch tasks, and set an imbrex::Promise. */
-typedef void imbrex_event_handler(const imbrex_event* event, void* argument);
+typedef void imbrex_mpi_event_handler(const imbrex_mpi_event* event, void* argument);
 /* Sets the handler; null: no handler. */
-void imbrex_event_set_handler(imbrex_event_handler* handler, void* argument);
+void imbrex_mpi_event_set_handler(imbrex_mpi_event_handler* handler, void* argument);
 
 #ifdef __cplusplus
 }

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "imbrex/detail/access.hpp"
-#include "imbrex/detail/name.hpp"
+#include "imbrex/name.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "imbrex/error.hpp"
 

@@ -119,14 +119,15 @@ const char* imbrex_version(void);
 /* ---- tasks ---- */
 
 /* Creates a task. `future` may be null. The children of one task behave as if they ran in the
-   order of their creation. Suspends if the caller is IMBREX_WINDOW tasks ahead. */
+   order of their creation. Suspends if the caller is IMBREX_TASKS_AHEAD tasks ahead. */
 int imbrex_spawn(const imbrex_task_spec* spec, imbrex_future_t* future);
 /* Creates a task that runs at a place (docs/user/places.md), from 0 on; its children run there
    too, unless they name another place. -1: all workers. Suspends as imbrex_spawn(). */
 int imbrex_spawn_at(const imbrex_task_spec* spec, int place, imbrex_future_t* future);
 /* Ends the running task's access to `object` before the task ends. */
 int imbrex_release(const void* object);
-/* ends the access to a range, named with the same bounds */
+/* Ends the running task's access to a range, named with the same bounds. Neither suspends.
+   IMBREX_ERR_USE: the running task has declared no such access. */
 int imbrex_release_range(const void* begin, size_t bytes);
 
 /* imbrex_finish_end() waits for all tasks that were spawned between the two calls, however deep.
@@ -134,17 +135,24 @@ int imbrex_release_range(const void* begin, size_t bytes);
    pairs nest like brackets. */
 int imbrex_finish_begin(imbrex_finish_t* finish, const char* file, int line);
 int imbrex_finish_end(imbrex_finish_t* finish);
-int imbrex_taskwait(void); /* suspends until the children, not their descendants, are complete */
-int imbrex_yield(void);    /* suspends: all tasks that are ready now run first */
+/* Suspends until the children of the running task are complete; not their descendants.
+   Their failures: ask the futures, or use a finish. IMBREX_ERR_USE: in a callback. */
+int imbrex_taskwait(void);
+/* Suspends: all tasks that are ready now run first. IMBREX_ERR_USE: in a callback. */
+int imbrex_yield(void);
 
 /* ---- places ---- */
 
-/* starts the runtime; -1 if it cannot start (imbrex_message() says why) */
+/* The functions of this group never suspend. Those that take or count places start the runtime. */
+/* Returns the number of places; -1: the runtime cannot start (imbrex_message() says why). */
 int imbrex_place_count(void);
-const char* imbrex_place_name(int place); /* kept for ever; null if there is no such place */
-int imbrex_current_place(void);  /* the place that the running task was given; -1: all workers */
-int imbrex_local_place(void);    /* the first place that has the worker of the caller */
-/* the number of the caller's worker; -1 in a thread that is no worker */
+/* Returns the name of a place, which is kept for ever; null: there is no such place. */
+const char* imbrex_place_name(int place);
+/* Returns the place that the running task was given; -1: all workers. */
+int imbrex_current_place(void);
+/* Returns the first place that has the worker of the caller; -1: none has. */
+int imbrex_local_place(void);
+/* Returns the number of the caller's worker; -1: the thread is no worker. */
 int imbrex_current_worker(void);
 /* The tree of places, whose root is -1, all workers. */
 int imbrex_parent_place(void);        /* the parent of imbrex_current_place() */
@@ -203,7 +211,7 @@ int imbrex_named(const char* name, int64_t number, imbrex_future_t* future, cons
 int imbrex_trigger(const char* name, int64_t number); /* any thread, any callback */
 /* For omp.h: an address that stands for the event; the address must not be read. Ends the
    program if `number` is not in 0 to 2^36 - 1. */
-const char* imbrex_named_place(const char* name, int64_t number);
+const char* imbrex_named_address(const char* name, int64_t number);
 /* Registers a progress function for the innermost finish of the running task. Idle workers call
    it, and busy workers between tasks, one thread at a time, until it returns 0; a value below 0
    means that it has failed. */

@@ -12,12 +12,15 @@
 #include "imbrex/imbrex.h"
 
 #ifndef IMBREX_SERIAL
-#include "imbrex/distributed/ranks.h" /* imbrex_open_messages() */
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* For a program that loads imbrex at run time, with dlopen: imbrex serves the calls of MPI from
+   MPI_Init on, or at once if MPI has been initialised; then the call is collective over
+   MPI_COMM_WORLD, and MPI must have the level MPI_THREAD_MULTIPLE. A second call does nothing.
+   Never suspends. */
+int imbrex_attach(void);
 /* Suspends the running task until the request is complete, as MPI_Wait would wait. `status` may
    be MPI_STATUS_IGNORE. */
 int imbrex_await_request(MPI_Request* request, MPI_Status* status);
@@ -29,13 +32,15 @@ int imbrex_when_request(MPI_Request* request, imbrex_future_t* future);
 int imbrex_release_after_request(MPI_Request* request);
 
 /* Collectives of tasks that run at the same time: the collectives that the calling task starts
-   in the scope start in an order that all ranks share. imbrex::ordered() and
-   imbrex::ordered_as_spawned() of <imbrex/mpi.hpp> explain the two orders. Scopes nest like
-   brackets: the task that began a scope ends it, the last one first. */
-int imbrex_ordered_begin(uint64_t key);
-int imbrex_ordered_begin_by_name(const char* name);
-int imbrex_ordered_begin_as_spawned(const void* object, int count);
-int imbrex_ordered_end(void);
+   in the scope start in an order that all ranks share. imbrex::order_collectives() and
+   imbrex::order_collectives_as_spawned() of <imbrex/mpi.hpp> explain the two orders. Scopes nest
+   like brackets: the task that began a scope ends it, the last one first. Only the collectives in a
+   scope suspend, not these functions. IMBREX_ERR_USE: a `count` below 1, or an end without a
+   beginning. */
+int imbrex_collective_order_begin(uint64_t key);
+int imbrex_collective_order_begin_by_name(const char* name);
+int imbrex_collective_order_begin_as_spawned(const void* object, int count);
+int imbrex_collective_order_end(void);
 
 /* Partial collectives; <imbrex/collective.hpp> explains them. The functions report errors by
    codes instead of exceptions. `counts`, `displacements` and `types` are null, or have an
@@ -98,8 +103,9 @@ int imbrex_neighbor_alltoall(const imbrex_send_blocks* send, const imbrex_receiv
 int imbrex_neighbor_allgather(const imbrex_send_blocks* send, const imbrex_receive_blocks* receive,
                               MPI_Comm comm, const imbrex_collective_options* options,
                               imbrex_collective_t* made);
-/* These functions return a future without a value, which the program frees; an access
-   IMBREX_AFTER names such a future. Never suspend. */
+/* The next three make a future without a value, which the program frees; an access IMBREX_AFTER
+   names such a future. imbrex_collective_send() sends a part that `hold` has kept. Never suspend.
+   IMBREX_ERR_USE: there is no such rank or part, or the part was sent before. */
 int imbrex_collective_from(imbrex_collective_t it, int rank, int part, imbrex_future_t* future);
 int imbrex_collective_to(imbrex_collective_t it, int rank, int part, imbrex_future_t* future);
 int imbrex_collective_all(imbrex_collective_t it, imbrex_future_t* future);

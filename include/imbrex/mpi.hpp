@@ -15,7 +15,6 @@
 #include <type_traits>
 
 #include "imbrex/detail/access.hpp"
-#include "imbrex/detail/distributed/members.hpp"  // open_messages()
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
 
@@ -101,19 +100,19 @@ struct OrderScope;
 }  // namespace detail
 
 /// Orders the collectives of tasks that run at the same time on one communicator. MPI requires that
-/// every rank starts them in the same order, and tasks run in any order. While an Ordered lives,
-/// the collectives that its task calls start in an order that all ranks share: blocking ones,
-/// non-blocking ones, and the objects of collective.hpp. The task that made it destroys it; the
-/// innermost one counts; spawned tasks do not inherit it. docs/user/ordered.md has the rules.
-class Ordered {
+/// every rank starts them in the same order, and tasks run in any order. While a CollectiveOrder
+/// lives, the collectives that its task calls start in an order that all ranks share: blocking
+/// ones, non-blocking ones, and the objects of collective.hpp. The task that made it destroys it;
+/// the innermost one counts; spawned tasks do not inherit it. docs/user/ordered.md has the rules.
+class CollectiveOrder {
  public:
-  /// For ordered() and ordered_as_spawned() below.
-  explicit Ordered(std::uint64_t key);
-  explicit Ordered(std::string_view key);
-  Ordered(const void* object, std::size_t bytes, int count);
-  ~Ordered();
-  Ordered(const Ordered&) = delete;
-  Ordered& operator=(const Ordered&) = delete;
+  /// For order_collectives() and order_collectives_as_spawned() below.
+  explicit CollectiveOrder(std::uint64_t key);
+  explicit CollectiveOrder(std::string_view key);
+  CollectiveOrder(const void* object, std::size_t bytes, int count);
+  ~CollectiveOrder();
+  CollectiveOrder(const CollectiveOrder&) = delete;
+  CollectiveOrder& operator=(const CollectiveOrder&) = delete;
 
  private:
   std::unique_ptr<detail::OrderScope> scope_;
@@ -122,10 +121,14 @@ class Ordered {
 /// Order by keys: on rank 0 of each communicator, collectives start in the order in which tasks
 /// come to them; on other ranks each collective waits for its turn in that order. The n-th
 /// collective of a key on a communicator is the n-th of that key on all ranks. All ranks must use
-/// ordered() for the same collectives. The task suspends while it waits. Only starts are ordered,
-/// so any number of collectives may be in flight.
-[[nodiscard]] inline Ordered ordered(const std::uint64_t key) { return Ordered(key); }
-[[nodiscard]] inline Ordered ordered(const std::string_view key) { return Ordered(key); }
+/// order_collectives() for the same collectives. The task suspends while it waits. Only starts are
+/// ordered, so any number of collectives may be in flight.
+[[nodiscard]] inline CollectiveOrder order_collectives(const std::uint64_t key) {
+  return CollectiveOrder(key);
+}
+[[nodiscard]] inline CollectiveOrder order_collectives(const std::string_view key) {
+  return CollectiveOrder(key);
+}
 
 /// Order by an exclusive access of the running task, .inout(object) or .out(object). The access is
 /// released when `count` collectives have been started: the next task with such an access then
@@ -133,7 +136,7 @@ class Ordered {
 /// spawned, which must be the same on all ranks. If the task declared no such access, the call of
 /// the collective fails with MPI_ERR_OTHER.
 template <class T>
-[[nodiscard]] Ordered ordered_as_spawned(T&& object, const int count = 1) {
+[[nodiscard]] CollectiveOrder order_collectives_as_spawned(T&& object, const int count = 1) {
   const void* address = nullptr;
   std::size_t its_bytes = 0;
   detail::end_named<T>(object, [&](const void* const begin, const std::size_t bytes) {

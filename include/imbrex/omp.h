@@ -15,7 +15,7 @@
 #define IMBREX_NAME_AND_NUMBER(name, number, ...) (name), (number)
 
 /* #pragma omp task depend(in: *imbrex_named("ghost_done")): the task begins after the trigger. */
-#define imbrex_named(...) imbrex_named_place(IMBREX_NAME_AND_NUMBER(__VA_ARGS__, 0, 0))
+#define imbrex_named(...) imbrex_named_address(IMBREX_NAME_AND_NUMBER(__VA_ARGS__, 0, 0))
 #define imbrex_trigger(...) imbrex_trigger(IMBREX_NAME_AND_NUMBER(__VA_ARGS__, 0, 0))
 /* The runtime calls `function`, of int (void*), until it returns 0; the taskgroup ends no sooner.
    (imbrex_progress() of continue.h polls once.) */

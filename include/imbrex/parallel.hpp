@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "imbrex/detail/name.hpp"
+#include "imbrex/name.hpp"
 #include "imbrex/scope.hpp"
 #include "imbrex/task.hpp"
 

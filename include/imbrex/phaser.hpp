@@ -36,7 +36,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "imbrex/detail/name.hpp"
+#include "imbrex/name.hpp"
 #include "imbrex/detail/phasers.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"

@@ -36,6 +36,9 @@ namespace detail {
 // The code that runs on the other rank, for one signature.
 template <class R, class... P>
 struct Remotely {
+  // Where the program has a call of this signature.
+  static inline const bool is_called = (take_calls_at_init(), true);
+
   static void run(AnyFunction* const function, const std::span<const std::byte> from,
                   std::vector<std::byte>& to) {
     std::tuple<std::decay_t<P>...> arguments;
@@ -71,6 +74,7 @@ template <class R, class... P, class... A>
   std::apply([&saver](const auto&... each) { saver(each...); }, values);
   Promise<Result> promise("remote call", rank.where);
   Future<Result> future = promise.future();
+  static_cast<void>(&detail::Remotely<R, P...>::is_called);  // is initialised before main
   detail::call_on(rank,
                   {&detail::Remotely<R, P...>::run,
                    reinterpret_cast<detail::AnyFunction*>(function)},

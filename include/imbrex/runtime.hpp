@@ -19,7 +19,7 @@ struct RuntimeOptions {
   int workers = 0;              // IMBREX_WORKERS
   std::string policy = {};      // IMBREX_POLICY
   std::size_t stack_bytes = 0;  // IMBREX_STACK_SIZE
-  int window = -1;              // IMBREX_WINDOW; 0: no window
+  int tasks_ahead = -1;         // IMBREX_TASKS_AHEAD; 0: any number
   int bind = -1;                // IMBREX_BIND; 0 or 1
   std::string places = {};      // IMBREX_PLACES
 };

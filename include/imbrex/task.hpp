@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "imbrex/detail/access.hpp"
-#include "imbrex/detail/name.hpp"
+#include "imbrex/name.hpp"
 #include "imbrex/detail/phasers.hpp"
-#include "imbrex/detail/place.hpp"
+#include "imbrex/values/place.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "imbrex/future.hpp"
 #include "imbrex/phaser.hpp"
@@ -270,8 +270,8 @@ class [[nodiscard]] TaskBuilder {
 
   /// Creates the task and returns at once. The future gets its result or its exception. The future
   /// may be dropped: the enclosing finish() waits, and rethrows, all the same. The first task of a
-  /// program starts the runtime. Suspends if the caller is IMBREX_WINDOW tasks ahead of the tasks
-  /// that have run. Throws Error if one address was given twice with different kinds, after
+  /// program starts the runtime. Suspends if the caller is IMBREX_TASKS_AHEAD tasks ahead of the
+  /// tasks that have run. Throws Error if one address was given twice with different kinds, after
   /// shutdown, and for a place of a runtime that has ended.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
@@ -342,7 +342,7 @@ class [[nodiscard]] TaskBuilder {
 };
 
 /// Begins the description of a task. Reports and traces show `name`: a literal costs nothing, a
-/// name that is made at run time is copied (detail/name.hpp). Any thread; never suspends.
+/// name that is made at run time is copied (name.hpp). Any thread; never suspends.
 [[nodiscard]] inline TaskBuilder task(
     Name name, std::source_location where = std::source_location::current()) noexcept {
   return TaskBuilder(name, where);

@@ -14,8 +14,6 @@
 // then the ranks of a hypercube, which send items when they have some to spare (lifelines; Saraswat
 // et al., PPoPP 2011). Items should take 10 ns or more; their number does not matter, ten or a
 // billion.
-//
-// Call open_messages() before MPI_Init: it opens the messages between ranks that a pool needs.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -31,8 +29,8 @@
 #include <utility>
 #include <vector>
 
-#include "imbrex/detail/emit.hpp"
-#include "imbrex/detail/name.hpp"
+#include "imbrex/distributed/emit.hpp"
+#include "imbrex/name.hpp"
 #include "imbrex/detail/distributed/untyped_pool.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/distributed/rank_sets.hpp"
@@ -67,9 +65,10 @@ inline Members members_of_pool(const MPI_Comm comm, const std::size_t item_bytes
 }
 }  // namespace detail
 
-/// A pool of items over the ranks of a communicator. Its end waits for no rank. If an exception
-/// ends it on one rank, process() throws Error on the others, which names that rank. Thread safety:
-/// one thread or task at a time uses a pool; process() of different pools may run at once.
+/// A pool of items over the ranks of a communicator. Its destructor drops the items that are left,
+/// waits for no rank, and never suspends. If an exception ends the pool on one rank, process()
+/// throws Error on the others, which names that rank. Thread safety: one thread or task at a time
+/// uses a pool; process() of different pools may run at once.
 template <class Item>
 class WorkPool {
   static_assert(std::is_trivially_copyable_v<Item>, "imbrex: items of a WorkPool travel as bytes, "

@@ -288,7 +288,7 @@ class Hub:
     def _begun(self, entry: Entry, code: int) -> Entry:
         if code != 0:
             del self._entries[entry.tag]
-            raise MPI.Exception(code)
+            raise RuntimeError(self._library.message())
         return entry
 
     def give(self, request: MPI.Request, keep: object) -> Entry:

@@ -38,6 +38,8 @@ class Library:
         self.close = handle.imbrex_queue_close
         self.close.argtypes = [pointer]
         self._mprobe = handle.imbrex_mprobe_to
+        self._message = handle.imbrex_message
+        self._message.restype = ctypes.c_char_p
 
     def mprobe_to(self, queue: int | None, source: int, message_tag: int,
                   comm: "ctypes._SimpleCData[int]", tag: int) -> int:
@@ -45,6 +47,11 @@ class Library:
         code: int = self._mprobe(ctypes.c_void_p(queue), ctypes.c_int(source),
                                  ctypes.c_int(message_tag), comm, ctypes.c_uint64(tag))
         return code
+
+    def message(self) -> str:
+        """imbrex_message(): why the last call of this thread has failed."""
+        text: bytes = self._message()
+        return text.decode(errors="replace")
 
 
 def _mpi_of_process() -> str | None:
@@ -129,4 +136,4 @@ def attach(library: Library) -> None:
     # The main thread stands in the event loop: another one looks after MPI.
     os.environ.setdefault("IMBREX_WORKERS", "2")
     if library.attach() != 0:
-        raise RuntimeError("imbrex cannot serve this MPI; standard error says why")
+        raise RuntimeError(library.message())

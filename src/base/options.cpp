@@ -145,7 +145,7 @@ struct Former {
   std::string_view instead;
 };
 constexpr Former former_options[] = {
-    {"DATA_WINDOW", "set SpaceOptions::window of each space"},
+    {"DATA_WINDOW", "set SpaceOptions::tasks_ahead of each space"},
     {"POOL_CHUNK", "set WorkPoolOptions::chunk of each pool"},
     {"POOL_INTERVAL", "set WorkPoolOptions::poll_interval of each pool"},
     {"POOL_VICTIMS", "set WorkPoolOptions::victims of each pool"},
@@ -155,6 +155,7 @@ constexpr Former former_options[] = {
     {"SENDS_PATIENCE_MS", "the time is fixed"},
     {"SENDS_UNDER_WAY", "use IMBREX_SENDS and IMBREX_SENDS_ABOVE"},
     {"TREE_MEMORY", "use data with owners (imbrex::Space) instead of messages along trees"},
+    {"WINDOW", "its name is IMBREX_TASKS_AHEAD"},
 };
 
 // The replacement of an option of an earlier version; empty for any other name.

@@ -320,7 +320,7 @@ int imbrex_named(const char* const name, const int64_t number, imbrex_future_t* 
   });
 }
 
-const char* imbrex_named_place(const char* const name, const int64_t number) {
+const char* imbrex_named_address(const char* const name, const int64_t number) {
   const std::string_view text = name != nullptr ? std::string_view(name) : std::string_view();
   return static_cast<const char*>(imbrex::detail::address_of({text, number}));
 }

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "c/guard.hpp"
 #include "distributed/call_messages.hpp"
 #include "distributed/carrier/errors.hpp"
 #include "distributed/carrier/leaving.hpp"
@@ -91,9 +90,8 @@ namespace imbrex::detail {
 
 void require_messages(const std::string& what) {
   if (mpi::active::is_open()) return;
-  throw Error("imbrex: " + what + " while messages between ranks are not open: call "
-              "imbrex::open_messages() (imbrex_open_messages() in C and Fortran) before MPI_Init, "
-              "and use them between MPI_Init and MPI_Finalize");
+  throw Error("imbrex: " + what + " while messages between ranks are not open: use it "
+              "between MPI_Init and MPI_Finalize, and load the code that uses it before MPI_Init");
 }
 
 Space& open_space(SpaceSpec spec) {
@@ -130,9 +128,9 @@ void call_on(const CalledRank& rank, const Callee& callee, std::vector<std::byte
              CallEnded ended) {
   distributed::refuse_simulation("a remote call", "");
   if (!mpi::active::calls_are_open()) {
-    throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + " while no rank "
-                "takes calls: call imbrex::open_calls() before MPI_Init, on one rank at least, and "
-                "call between MPI_Init and MPI_Finalize");
+    throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + " while ranks "
+                "take no calls: call between MPI_Init and MPI_Finalize, and load the code that "
+                "calls before MPI_Init");
   }
   if (rank.rank < 0 || rank.rank >= mpi::active::ranks()) {
     throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + ": valid: 0 to " +
@@ -148,24 +146,16 @@ namespace {
 [[maybe_unused]] const bool is_named =
     (mpi::active::take_calls_by([] { (void)distributed::calls(); }), true);
 
-void require_early(const char* const call, const bool is_early) {
-  if (is_early) return;
-  throw Error(std::string("imbrex: ") + call + "() comes too late: call it before MPI_Init");
-}
 }  // namespace
 
-void open_messages() { require_early("open_messages", mpi::active::want()); }
-
-void open_calls() { require_early("open_calls", mpi::active::want_calls()); }
+void detail::take_calls_at_init() noexcept { mpi::active::want_calls(); }
 
 }  // namespace imbrex
 
 #pragma GCC visibility push(default)
 extern "C" {
 
-int imbrex_open_messages() {
-  return imbrex::c::guard(IMBREX_ERR_USE, [] { imbrex::open_messages(); });
-}
+void imbrex_open_messages_at_init() { imbrex::mpi::active::want(); }
 
 std::uint64_t imbrex_new_id() {
   static std::atomic<std::uint32_t> count{0};

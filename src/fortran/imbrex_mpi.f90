@@ -6,9 +6,8 @@ module imbrex_mpi
   implicit none
   private
   public :: imbrex_await_request, imbrex_when_request, imbrex_release_after_request
-  public :: imbrex_open_messages
-  public :: imbrex_ordered_begin, imbrex_ordered_begin_by_name
-  public :: imbrex_ordered_begin_as_spawned, imbrex_ordered_end
+  public :: imbrex_collective_order_begin, imbrex_collective_order_begin_by_name
+  public :: imbrex_collective_order_begin_as_spawned, imbrex_collective_order_end
 
   interface
     integer(c_int) function c_await_request(request, status) &
@@ -32,38 +31,36 @@ module imbrex_mpi
       import
       integer, intent(inout) :: request
     end function
-    ! Before MPI_Init: it shall open messages between ranks, for C or C++ code that spans ranks.
-    integer(c_int) function imbrex_open_messages() bind(C, name="imbrex_open_messages")
-      import
-    end function
     ! Collectives between a beginning and an end start in an order that all ranks share.
-    integer(c_int) function imbrex_ordered_begin(key) bind(C, name="imbrex_ordered_begin")
+    integer(c_int) function imbrex_collective_order_begin(key) &
+        bind(C, name="imbrex_collective_order_begin")
       import
       integer(c_int64_t), value :: key
     end function
     integer(c_int) function c_begin_ordered_by_name(name) &
-        bind(C, name="imbrex_ordered_begin_by_name")
+        bind(C, name="imbrex_collective_order_begin_by_name")
       import
       character(kind=c_char), intent(in) :: name(*)
     end function
     ! `object`: c_loc of what the running task has declared an inout or out access to; it is
     ! released when `count` collectives have been started.
-    integer(c_int) function imbrex_ordered_begin_as_spawned(object, count) &
-        bind(C, name="imbrex_ordered_begin_as_spawned")
+    integer(c_int) function imbrex_collective_order_begin_as_spawned(object, count) &
+        bind(C, name="imbrex_collective_order_begin_as_spawned")
       import
       type(c_ptr), value :: object
       integer(c_int), value :: count
     end function
-    integer(c_int) function imbrex_ordered_end() bind(C, name="imbrex_ordered_end")
+    integer(c_int) function imbrex_collective_order_end() &
+        bind(C, name="imbrex_collective_order_end")
       import
     end function
   end interface
 
 contains
 
-  integer(c_int) function imbrex_ordered_begin_by_name(name)
+  integer(c_int) function imbrex_collective_order_begin_by_name(name)
     character(len=*), intent(in) :: name
-    imbrex_ordered_begin_by_name = c_begin_ordered_by_name(name // c_null_char)
+    imbrex_collective_order_begin_by_name = c_begin_ordered_by_name(name // c_null_char)
   end function
 
   ! Suspends the running task until the request is complete, as MPI_Wait. `status`: of

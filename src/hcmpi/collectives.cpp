@@ -53,7 +53,6 @@ int HCMPI_Init(int* const argc, char*** const argv) {
       imbrex::hcmpi::refuse("HCMPI_Init", MPI_ERR_OTHER, "MPI has been initialised before");
     }
     if (argc != nullptr && argv != nullptr) imbrex::hcmpi::take_workers(argc, *argv);
-    imbrex::open_messages();
     const int code = MPI_Init(argc, argv);
     if (code == MPI_SUCCESS) imbrex::hcmpi::open_distributed();
     return code;

@@ -67,7 +67,7 @@ void print_progress(const std::int64_t ended, const Time now) {
   setup.per_node = settings.take("per_node", 1, ranks_most);
   setup.rank.workers = settings.take("workers", 1, workers_most);
   setup.rank.policy = settings.take_text("policy");
-  setup.rank.window = settings.take("window", std::uint32_t{0}, std::uint32_t{1'000'000'000});
+  setup.rank.window = settings.take("tasks_ahead", std::uint32_t{0}, std::uint32_t{1'000'000'000});
   setup.rank.creator_ns = settings.take("creator_ns", Time{0}, setting_ns_most);
   setup.rank.task_ns = settings.take("task_ns", Time{0}, setting_ns_most);
   setup.rank.progress = take_progress(settings);

@@ -22,7 +22,7 @@ INSTANTIATE_TEST_SUITE_P(All, AccumulatorTest, testing::ValuesIn(every_policy({1
 TEST_P(AccumulatorTest, values_put_in_a_phase_are_read_in_the_next_and_no_later) {
   constexpr int tasks = 6;
   for (const Accumulation how :
-       {Accumulation::lazy, Accumulation::eager, Accumulation::reproducible}) {
+       {Accumulation::lazy, Accumulation::shared, Accumulation::reproducible}) {
     std::atomic<int> wrong{0};
     finish([&] {
       Phaser step(signal_wait);
@@ -92,7 +92,7 @@ void count_in_phases(const Accumulation how, const Leave& leave) {
 
 TEST_P(AccumulatorTest, the_values_of_an_accumulator_end_before_the_finish_does) {
   using enum Accumulation;
-  for (const Accumulation how : {lazy, eager, reproducible}) {
+  for (const Accumulation how : {lazy, shared, reproducible}) {
     finish([&] { count_in_phases(how, [](const Phaser&) {}); });
     EXPECT_EQ(Counted::live, 0);
     finish([&] { count_in_phases(how, [](const Phaser& step) { step.drop(); }); });
@@ -191,7 +191,7 @@ TEST_P(AccumulatorTest, any_type_and_operation_may_be_reduced) {
     }
   };
   for (const Accumulation how :
-       {Accumulation::lazy, Accumulation::eager, Accumulation::reproducible}) {
+       {Accumulation::lazy, Accumulation::shared, Accumulation::reproducible}) {
     std::vector<Accumulator<std::string>> kept;
     finish([&] {
       Phaser step(signal_wait);
@@ -212,7 +212,7 @@ TEST_P(AccumulatorTest, put_or_get_throws_the_exception_of_an_operation) {
   };
   finish([&] {
     Phaser step(signal_wait);
-    const Accumulator<int> at_once(step, Throws(), 0, Accumulation::eager);
+    const Accumulator<int> at_once(step, Throws(), 0, Accumulation::shared);
     const Accumulator<int> at_the_end(step, Throws(), 0, Accumulation::reproducible);
     EXPECT_THROW((at_once.put(1), at_once.put(2)), std::domain_error);
     at_the_end.put(1);

@@ -178,7 +178,8 @@ class ThievesTest : public testing::TestWithParam<Setup> {
     RuntimeOptions made = config(8, GetParam().policy);
     made.places = "tree";
     made.bind = 0;
-    made.window = 0;  // else who fills a queue runs some of it first, and has had enough before
+    // Else who fills a queue runs some of it first, and has had enough before.
+    made.tasks_ahead = 0;
     runtime_ = std::make_unique<Runtime>(made);
     ASSERT_EQ(unsetenv("HWLOC_SYNTHETIC"), 0);
   }

@@ -54,7 +54,7 @@ TEST_P(WindowTest, every_worker_finds_a_task_while_the_creator_has_tasks_to_crea
     const int rounds = scaled(2 * window + 100);
     Rounds all(workers);
     {
-      const Runtime runtime({.workers = workers, .policy = policy, .window = window});
+      const Runtime runtime({.workers = workers, .policy = policy, .tasks_ahead = window});
       finish([&] {
         for (int i = 0; i < rounds * workers; ++i) task("round").launch([&all] { all.wait(); });
       });

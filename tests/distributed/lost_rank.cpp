@@ -78,7 +78,6 @@ int main(int argc, char** argv) {
   setenv("IMBREX_WORKERS", "2", 1);
   setenv("IMBREX_MPI_WARNING", "0", 1);  // it stands in this program
   fake_mpi::reset({.ranks = 2});
-  imbrex::open_calls();
   MPI_Init(nullptr, nullptr);
   if (how == "send") {
     fake_mpi::fail("Isend", 0, MPI_ERR_OTHER);

@@ -65,7 +65,7 @@ class Sequence {
     }
     const auto body = [this] { gate_.future().get(); };
     using Body = detail::DataBody<decltype(body), std::tuple<>>;
-    const detail::DataAccess writes{version_, detail::DataMode::write};
+    const detail::DataAccess writes{version_, detail::DataMode::out};
     void* const memory =
         detail::begin_insertion(space_, {"produce", here()}, {&writes, 1}, Body::ops, sizeof(Body));
     ::new (memory) Body(body, {});
@@ -74,24 +74,24 @@ class Sequence {
 
   // A task on `rank` reads the version, and updates a datum there.
   void read(const int rank, const int priority) {
-    elsewhere(priority, {{version_, detail::DataMode::read},
-                         {owned(rank).first, detail::DataMode::update}});
+    elsewhere(priority, {{version_, detail::DataMode::in},
+                         {owned(rank).first, detail::DataMode::inout}});
   }
   // A later task on that rank turns this datum into another one.
   void work_on(const int rank) {
-    elsewhere(0, {{owned(rank).first, detail::DataMode::read},
-                  {owned(rank).second, detail::DataMode::write}});
+    elsewhere(0, {{owned(rank).first, detail::DataMode::in},
+                  {owned(rank).second, detail::DataMode::out}});
   }
   enum class Which { first, second };
   // A task on `to` reads a datum of `from`.
   void need(const int to, const int from, const Which which) {
     detail::Datum* const datum =
         which == Which::first ? owned(from).first : owned(from).second;
-    elsewhere(0, {{datum, detail::DataMode::read}, {owned(to).second, detail::DataMode::update}});
+    elsewhere(0, {{datum, detail::DataMode::in}, {owned(to).second, detail::DataMode::inout}});
   }
 
   // A task there writes it anew, without reading it.
-  void overwrite(const int rank) { elsewhere(0, {{owned(rank).second, detail::DataMode::write}}); }
+  void overwrite(const int rank) { elsewhere(0, {{owned(rank).second, detail::DataMode::out}}); }
   // `to` owns the first datum of `from` from now on.
   void move_to(const int to, const int from) {
     detail::move_datum(*owned(from).first, to, here());

@@ -17,7 +17,7 @@
 
 #include "core/on_runtime.hpp"
 #include "distributed/network.hpp"
-#include "imbrex/detail/emit.hpp"
+#include "imbrex/distributed/emit.hpp"
 
 namespace imbrex::test {
 namespace {
@@ -169,7 +169,7 @@ TEST_P(PoolTest, every_item_of_a_random_tree_is_worked_on_once) {
             pool.process([&](const Node& node, Emit<Node>& emit) {
               ++visited[round];
               const int children = tree.children(node);
-              Node* const made_here = emit.place(static_cast<std::size_t>(children));
+              Node* const made_here = emit.append(static_cast<std::size_t>(children));
               for (int i = 0; i < children; ++i) made_here[i] = Tree::child(node, i);
             });
         sent += counters.items_sent;
@@ -206,7 +206,7 @@ TEST_P(PoolTest, items_that_are_taken_count_and_those_dropped_do_not) {
             visited += count;
             int children = 0;
             for (std::size_t i = 0; i < count; ++i) children += tree.children(nodes[i]);
-            Node* const first = emit.place(static_cast<std::size_t>(children) + 5);
+            Node* const first = emit.append(static_cast<std::size_t>(children) + 5);
             Node* end = first;
             for (std::size_t i = 0; i < count; ++i) {
               const int mine = tree.children(nodes[i]);

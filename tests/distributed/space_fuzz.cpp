@@ -60,7 +60,7 @@ struct Space : SpaceBase {
     ranks.nodes.push_back(plan.seed % 3 == 0 ? i / 2 : i);
   }
   SpaceOptions options;
-  options.window = window;
+  options.tasks_ahead = window;
   options.name = "fuzz";
   return new detail::DataSpace({rank.broadcasts, rank.waves, own}, ranks, options);
 }

@@ -374,7 +374,7 @@ Outcome run_program(std::uint64_t seed, int workers, const std::string& policy) 
   RuntimeOptions config;
   config.workers = workers;
   config.policy = policy;
-  config.window = windows[seed % 4];
+  config.tasks_ahead = windows[seed % 4];
   Outcome outcome;
   {
     const Runtime runtime(config);

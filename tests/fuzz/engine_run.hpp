@@ -113,7 +113,7 @@ class Run : Workbench {
   void free_all() {
     for (Open* open : inactive_) MPI_Request_free(&open->request);
     for (int comm = 0; comm <= between_groups; ++comm) {
-      imbrex_events_end(comms_[static_cast<std::size_t>(comm)]);
+      imbrex_mpi_events_end(comms_[static_cast<std::size_t>(comm)]);
       MPI_Comm_free(&comms_[static_cast<std::size_t>(comm)]);
     }
     MPI_Errhandler_free(&handler_);
@@ -257,12 +257,12 @@ class Run : Workbench {
   void watch() {
     const MPI_Comm comm = comms_[static_cast<std::size_t>(draw_comm())];
     if (below(2) == 0) {
-      imbrex_events_begin(comm);
+      imbrex_mpi_events_begin(comm);
     } else {
-      imbrex_events_end(comm);
+      imbrex_mpi_events_end(comm);
     }
-    imbrex_event event = {};
-    while (imbrex_event_poll(&event) != 0) {
+    imbrex_mpi_event event = {};
+    while (imbrex_mpi_event_poll(&event) != 0) {
       const auto arrived = static_cast<int>(fake_mpi::arrived(event.comm).size());
       if (event.kind == IMBREX_INCOMING_PTP && ++told_[event.comm] > arrived) {
         fail("more events than messages");

@@ -55,8 +55,8 @@ void send_one(int tag) {
 
 // The engine, and nothing else.
 void poll() {
-  imbrex_event event;
-  for (int round = 0; round < 3; ++round) expect(imbrex_event_poll(&event) == 0, "no event");
+  imbrex_mpi_event event;
+  for (int round = 0; round < 3; ++round) expect(imbrex_mpi_event_poll(&event) == 0, "no event");
 }
 
 MPI_Request receive_one(int tag, int* value) {

@@ -2,13 +2,13 @@
 // ordered_fuzz [--seed N] [--count N] [--workers N] [--policy P]: random programs of ordered
 // collectives against scripted ranks in fake_mpi.
 //
-// Methodology: tasks start collectives in scopes of imbrex::ordered() on three communicators. In
-// the first this rank is 0, and decides. In the others it is another rank, and a thread plays rank
-// 0, which announces an order that it draws: all of it at once, little by little, or when all tasks
-// have come here; the messages arrive when they like. A task may start one collective, of a key
-// that others use as well, or several one after the other, of keys of its own, in scopes of their
-// own or of one. In some programs MPI refuses calls, and in some a message about the order fails.
-// Required is
+// Methodology: tasks start collectives in scopes of imbrex::order_collectives() on three
+// communicators. In the first this rank is 0, and decides. In the others it is another rank, and a
+// thread plays rank 0, which announces an order that it draws: all of it at once, little by little,
+// or when all tasks have come here; the messages arrive when they like. A task may start one
+// collective, of a key that others use as well, or several one after the other, of keys of its own,
+// in scopes of their own or of one. In some programs MPI refuses calls, and in some a message about
+// the order fails. Required is
 //   1. that collectives of a communicator begin on this rank in the order that rank 0 has
 //      announced, each once, none beside another one, and what belongs to one together,
 //   2. that what this rank announces is the order in which it begins them, to all ranks,
@@ -260,8 +260,9 @@ void run_chain(const Chain& chain, const std::array<MPI_Comm, comms>& comm, Rand
   for (std::size_t i = 0; i < chain.size();) {
     if (below(random, 4) == 0) yield();
     const std::uint64_t key = chain[i]->key;
-    const Ordered scope =
-        chain[i]->name.empty() ? ordered(key) : ordered(std::string_view(chain[i]->name));
+    const CollectiveOrder scope =
+        chain[i]->name.empty() ? order_collectives(key)
+                               : order_collectives(std::string_view(chain[i]->name));
     do {
       begin(*chain[i], comm[at(chain[i]->comm)]);
       ++i;

@@ -236,23 +236,23 @@ enum class Listening { no, by_handler, by_polls };
 class Events {
  public:
   explicit Events(const Listening listening) : listening_(listening) {
-    if (listening_ == Listening::by_handler) imbrex_event_set_handler(&Events::note, this);
+    if (listening_ == Listening::by_handler) imbrex_mpi_event_set_handler(&Events::note, this);
   }
-  ~Events() { imbrex_event_set_handler(nullptr, nullptr); }
+  ~Events() { imbrex_mpi_event_set_handler(nullptr, nullptr); }
   Events(const Events&) = delete;
   Events& operator=(const Events&) = delete;
 
   void begin_on(MPI_Comm comm) {
-    if (wanted()) check(imbrex_events_begin(comm) == MPI_SUCCESS, "events begin");
+    if (wanted()) check(imbrex_mpi_events_begin(comm) == MPI_SUCCESS, "events begin");
   }
   void end_on(MPI_Comm comm) {
-    if (wanted()) check(imbrex_events_end(comm) == MPI_SUCCESS, "events end");
+    if (wanted()) check(imbrex_mpi_events_end(comm) == MPI_SUCCESS, "events end");
   }
   [[nodiscard]] bool wanted() const { return listening_ != Listening::no; }
   // Takes the events of a collective that has ended.
-  [[nodiscard]] std::vector<imbrex_event> take(const std::string& name) {
-    imbrex_event event = {};
-    while (listening_ == Listening::by_polls && imbrex_event_poll(&event) != 0) {
+  [[nodiscard]] std::vector<imbrex_mpi_event> take(const std::string& name) {
+    imbrex_mpi_event event = {};
+    while (listening_ == Listening::by_polls && imbrex_mpi_event_poll(&event) != 0) {
       note(&event, this);
     }
     const std::lock_guard guard(lock_);
@@ -260,7 +260,7 @@ class Events {
   }
 
  private:
-  static void note(const imbrex_event* const event, void* const self) {
+  static void note(const imbrex_mpi_event* const event, void* const self) {
     auto& it = *static_cast<Events*>(self);
     const std::lock_guard guard(it.lock_);
     it.told_[event->call].push_back(*event);
@@ -268,7 +268,7 @@ class Events {
 
   const Listening listening_;
   std::mutex lock_;
-  std::map<std::string, std::vector<imbrex_event>> told_;
+  std::map<std::string, std::vector<imbrex_mpi_event>> told_;
 };
 
 // ---- this rank ---------------------------------------------------------------------------------
@@ -345,7 +345,7 @@ class Case {
     } catch (const Error&) {
       failed = true;
     }
-    const std::vector<imbrex_event> told = events_.take(plan_.name);
+    const std::vector<imbrex_mpi_event> told = events_.take(plan_.name);
     for (const Future<void>& each : tasks_) each.get();
     if (events_.wanted()) check_events(told);
     check(failed == any_failed_.load(), "all() fails if and only if a part has");
@@ -548,7 +548,7 @@ class Case {
                                   : from_itself || std::ranges::find(others, block) != others.end();
     return {is_there ? block : -1, 0};
   }
-  void check_events(const std::vector<imbrex_event>& told) {
+  void check_events(const std::vector<imbrex_mpi_event>& told) {
     std::size_t all = 0;
     for (const bool comes : {true, false}) {
       for (int block = 0; block < blocks(comes); ++block) {
@@ -562,7 +562,7 @@ class Case {
           const bool here = comes || plan_.kind == Kind::broadcast;
           const int* const address = (here ? in_ : out_).block(block) + first;
           const bool failed = failed_[comes ? 0 : 1][at(block)][at(part)].load();
-          const auto is_it = [&](const imbrex_event& it) {
+          const auto is_it = [&](const imbrex_mpi_event& it) {
             return it.kind == (comes ? IMBREX_COLLECTIVE_PARTIAL_INCOMING
                                      : IMBREX_COLLECTIVE_PARTIAL_OUTGOING) &&
                    it.comm == comm_ && it.peer == other.rank && it.block == block &&

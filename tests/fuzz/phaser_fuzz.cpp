@@ -260,7 +260,7 @@ class Model {
 
 // ---- the run ---------------------------------------------------------------------------------
 
-constexpr Accumulation ways[] = {Accumulation::lazy, Accumulation::eager,
+constexpr Accumulation ways[] = {Accumulation::lazy, Accumulation::shared,
                                  Accumulation::reproducible};
 
 class Run {

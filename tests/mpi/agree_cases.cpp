@@ -114,13 +114,13 @@ void spawned_in_other_orders() {
   int order = 0;
   const auto one = [&order] {
     task("one").inout(order).launch([&order] {
-      const imbrex::Ordered scope = imbrex::ordered_as_spawned(order);
+      const imbrex::CollectiveOrder scope = imbrex::order_collectives_as_spawned(order);
       sum_of(1, MPI_COMM_WORLD);
     });
   };
   const auto two = [&order] {
     task("two").inout(order).launch([&order] {
-      const imbrex::Ordered scope = imbrex::ordered_as_spawned(order);
+      const imbrex::CollectiveOrder scope = imbrex::order_collectives_as_spawned(order);
       sum_of(2, MPI_COMM_WORLD);
     });
   };
@@ -193,7 +193,7 @@ void right_branches() {
 
 void right_keys() {
   const auto by_key = [](const int i) {
-    const imbrex::Ordered order = imbrex::ordered(static_cast<std::uint64_t>(i));
+    const imbrex::CollectiveOrder order = imbrex::order_collectives(static_cast<std::uint64_t>(i));
     if (sum_of(i, MPI_COMM_WORLD) != i * size) std::printf("wrong\n");
   };
   imbrex::finish([&] {
@@ -215,7 +215,7 @@ void right_accesses() {
       auto one = i % 3 == 0 ? task("third") : task("other");
       static_cast<void>(one.inout(order));
       one.launch([&order, i] {
-        const imbrex::Ordered scope = imbrex::ordered_as_spawned(order);
+        const imbrex::CollectiveOrder scope = imbrex::order_collectives_as_spawned(order);
         if (sum_of(i, MPI_COMM_WORLD) != i * size) std::printf("wrong\n");
       });
     }

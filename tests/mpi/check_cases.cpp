@@ -367,9 +367,9 @@ void handle_given_again() {
   const int out[2] = {7, 8};
   MPI_Send(&out[0], 1, MPI_INT, other, 1, MPI_COMM_WORLD);
   for (int i = 0; i < tries; ++i) MPI_Send(&out[1], 1, MPI_INT, other, 2, MPI_COMM_WORLD);
-  imbrex_event event;
+  imbrex_mpi_event event;
   const double end = MPI_Wtime() + 0.5;
-  while (MPI_Wtime() < end) (void)imbrex_event_poll(&event);  // and no task runs
+  while (MPI_Wtime() < end) (void)imbrex_mpi_event_poll(&event);  // and no task runs
   std::array<MPI_Request, tries> next;
   for (int i = 0; i < tries; ++i) {
     MPI_Irecv(&later[i], 1, MPI_INT, other, 2, MPI_COMM_WORLD, &next[i]);

@@ -170,7 +170,7 @@ imbrex_mpi_agree(other_operations 2 0 -e "They differ in: the operation. "
 imbrex_mpi_agree(spawned_in_other_orders 4 0 -e "${disagree} 1 of MPI_COMM_WORLD:"
   -e "rank [02]: MPI_Allreduce, MPI_SUM, 4 bytes, as spawned: in .one. "
   -e "rank [13]: MPI_Allreduce, MPI_SUM, 4 bytes, as spawned: in .two. "
-  -e "They differ in: the task. Spawn the tasks of imbrex::ordered_as_spawned in the same")
+  -e "They differ in: the task. Spawn the tasks of imbrex::order_collectives_as_spawned")
 imbrex_mpi_agree(fewer_in_world 4 0
   -e "a rank has begun fewer collectives than another rank on MPI_COMM_WORLD:"
   -e "rank 0: MPI_Bcast, root 0, 4 bytes: in .share. .*, its collective 1"

@@ -41,7 +41,7 @@ TEST(Continue, calls_the_function_once_with_the_status_of_the_receive) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 3, ring.comm, &request);
   Called called;
-  EXPECT_EQ(imbrex_continue(&request, &Called::note, &called), MPI_SUCCESS);
+  EXPECT_EQ(imbrex_continue(&request, &Called::note, &called), IMBREX_SUCCESS);
   EXPECT_EQ(request, MPI_REQUEST_NULL);
   MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 3, ring.comm);
   progress_until(called.times, 1);
@@ -64,7 +64,7 @@ TEST(Continue, calls_once_for_several_requests_when_all_are_complete) {
   MPI_Irecv(&values[1], 1, MPI_INT, ring.previous(), 5, ring.comm, &requests[2]);
   MPI_Isend(&ring.rank, 1, MPI_INT, ring.next(), 4, ring.comm, &requests[3]);
   Called called;
-  EXPECT_EQ(imbrex_continue_all(4, requests.data(), &Called::note, &called), MPI_SUCCESS);
+  EXPECT_EQ(imbrex_continue_all(4, requests.data(), &Called::note, &called), IMBREX_SUCCESS);
   for (const MPI_Request request : requests) EXPECT_EQ(request, MPI_REQUEST_NULL);
   for (int i = 0; i < 200; ++i) (void)imbrex_progress();
   EXPECT_EQ(called.times, 0);  // of tag 5 there is no message yet
@@ -93,7 +93,7 @@ struct Chain {
       ++self.ended;
     } else {
       MPI_Request none = MPI_REQUEST_NULL;
-      EXPECT_EQ(imbrex_continue(&none, &Chain::next, &self), MPI_SUCCESS);
+      EXPECT_EQ(imbrex_continue(&none, &Chain::next, &self), IMBREX_SUCCESS);
       int flag = 0;
       MPI_Iprobe(MPI_ANY_SOURCE, 77, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);  // may poll
     }
@@ -189,7 +189,7 @@ TEST(Continue, refuses_a_persistent_receive_and_leaves_it_as_it_was) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Recv_init(&value, 1, MPI_INT, ring.previous(), 2, ring.comm, &request);
   Called called;
-  EXPECT_EQ(imbrex_continue(&request, &Called::note, &called), MPI_ERR_REQUEST);
+  EXPECT_EQ(imbrex_continue(&request, &Called::note, &called), IMBREX_ERR_USE);
   MPI_Start(&request);
   MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 2, ring.comm);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -200,7 +200,7 @@ TEST(Continue, refuses_a_persistent_receive_and_leaves_it_as_it_was) {
 
 TEST(Continue, refuses_a_call_without_a_function) {
   MPI_Request none = MPI_REQUEST_NULL;
-  EXPECT_EQ(imbrex_continue(&none, nullptr, nullptr), MPI_ERR_ARG);
+  EXPECT_EQ(imbrex_continue(&none, nullptr, nullptr), IMBREX_ERR_USE);
 }
 
 void make_progress(int, int, const MPI_Status*, void* argument) {

@@ -13,8 +13,6 @@
 namespace imbrex::test {
 namespace {
 
-[[maybe_unused]] const bool opened = imbrex_open_messages() == IMBREX_SUCCESS;  // before MPI_Init
-
 bool message_has(const std::string& part) {
   return std::string(imbrex_message()).find(part) != std::string::npos;
 }
@@ -61,7 +59,7 @@ class DataInC : public testing::Test {
     task.access_count = 1;
     task.accesses = &access;
     task.on = on;
-    return imbrex_data_insert(space_, &task);
+    return imbrex_data_launch(space_, &task);
   }
 
   const Ring ring_;
@@ -73,9 +71,9 @@ TEST_F(DataInC, a_matrix_of_the_program_goes_away_and_comes_back) {
   std::array<int, 12> memory{};
   const imbrex_data_t matrix = make(0, memory.data(), 2, 3, 4);
   const int far = ring_.size - 1;
-  ASSERT_EQ(insert(set, matrix, IMBREX_DATA_WRITE, far), IMBREX_SUCCESS);
+  ASSERT_EQ(insert(set, matrix, IMBREX_OUT, far), IMBREX_SUCCESS);
   value_ = 0;  // it was copied
-  ASSERT_EQ(insert(add_one, matrix, IMBREX_DATA_UPDATE, far), IMBREX_SUCCESS);
+  ASSERT_EQ(insert(add_one, matrix, IMBREX_INOUT, far), IMBREX_SUCCESS);
   ASSERT_EQ(imbrex_data_flush(matrix, IMBREX_HERE), IMBREX_SUCCESS);
   ASSERT_EQ(imbrex_space_finish(space_), IMBREX_SUCCESS) << imbrex_message();
   EXPECT_EQ(imbrex_data_owner(matrix), 0);
@@ -94,7 +92,7 @@ TEST_F(DataInC, after_a_move_the_new_owner_has_it) {
   const imbrex_data_t data = make(0);
   const int far = ring_.size - 1;
   ASSERT_EQ(imbrex_data_move(data, far, IMBREX_HERE), IMBREX_SUCCESS);
-  ASSERT_EQ(insert(add_one, data, IMBREX_DATA_UPDATE), IMBREX_SUCCESS);
+  ASSERT_EQ(insert(add_one, data, IMBREX_INOUT), IMBREX_SUCCESS);
   ASSERT_EQ(imbrex_space_finish(space_), IMBREX_SUCCESS);
   EXPECT_EQ(imbrex_data_owner(data), far);
   if (ring_.rank != far) return;
@@ -105,12 +103,12 @@ TEST_F(DataInC, after_a_move_the_new_owner_has_it) {
 
 TEST_F(DataInC, a_body_that_fails_is_told_on_all_ranks) {
   const imbrex_data_t data = make(0);
-  ASSERT_EQ(insert(fail, data, IMBREX_DATA_WRITE), IMBREX_SUCCESS);
-  ASSERT_EQ(insert(add_one, data, IMBREX_DATA_UPDATE, ring_.size - 1), IMBREX_SUCCESS);
+  ASSERT_EQ(insert(fail, data, IMBREX_OUT), IMBREX_SUCCESS);
+  ASSERT_EQ(insert(add_one, data, IMBREX_INOUT, ring_.size - 1), IMBREX_SUCCESS);
   EXPECT_EQ(imbrex_space_finish(space_), IMBREX_ERR_TASK);
   EXPECT_TRUE(message_has("returned 7")) << imbrex_message();
   EXPECT_TRUE(message_has("of the test")) << imbrex_message();
-  ASSERT_EQ(insert(set, data, IMBREX_DATA_WRITE), IMBREX_SUCCESS);
+  ASSERT_EQ(insert(set, data, IMBREX_OUT), IMBREX_SUCCESS);
   EXPECT_EQ(imbrex_space_finish(space_), IMBREX_SUCCESS);
 }
 
@@ -118,36 +116,47 @@ TEST_F(DataInC, wrong_arguments_are_refused) {
   const imbrex_data_t data = make(0);
   const imbrex_data_t none = make(-1);
   EXPECT_EQ(imbrex_data_owner(none), -1);
-  EXPECT_EQ(insert(nullptr, data, IMBREX_DATA_WRITE), IMBREX_ERR_USE);
+  EXPECT_EQ(insert(nullptr, data, IMBREX_OUT), IMBREX_ERR_USE);
   EXPECT_TRUE(message_has("body is a null pointer")) << imbrex_message();
   EXPECT_EQ(insert(set, data, 4), IMBREX_ERR_USE);
-  EXPECT_TRUE(message_has("imbrex_data_access::mode is 4")) << imbrex_message();
-  EXPECT_EQ(insert(set, nullptr, IMBREX_DATA_WRITE), IMBREX_ERR_USE);
+  EXPECT_TRUE(message_has("imbrex_data_access::kind is 4")) << imbrex_message();
+  EXPECT_EQ(insert(set, nullptr, IMBREX_OUT), IMBREX_ERR_USE);
   EXPECT_EQ(insert(set, data, IMBREX_DATA_REDUCE), IMBREX_ERR_USE);
   EXPECT_TRUE(message_has("reduction is a null pointer")) << imbrex_message();
-  EXPECT_EQ(insert(set, data, IMBREX_DATA_WRITE, ring_.size), IMBREX_ERR_USE);
+  EXPECT_EQ(insert(set, data, IMBREX_OUT, ring_.size), IMBREX_ERR_USE);
   EXPECT_TRUE(message_has("of the test")) << imbrex_message();
-  EXPECT_EQ(insert(add_one, none, IMBREX_DATA_UPDATE, 0), IMBREX_ERR_USE);
+  EXPECT_EQ(insert(add_one, none, IMBREX_INOUT, 0), IMBREX_ERR_USE);
   EXPECT_TRUE(message_has("no task has written")) << imbrex_message();
   EXPECT_EQ(imbrex_data_flush(none, IMBREX_HERE), IMBREX_ERR_USE);
   EXPECT_EQ(imbrex_data_move(data, -1, IMBREX_HERE), IMBREX_ERR_USE);
-  EXPECT_EQ(imbrex_data_insert(space_, nullptr), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_data_launch(space_, nullptr), IMBREX_ERR_USE);
   EXPECT_EQ(imbrex_data_concerns(space_, nullptr), -1);
   EXPECT_EQ(imbrex_space_finish(nullptr), IMBREX_ERR_USE);
   imbrex_data_t wrong = nullptr;
   EXPECT_EQ(imbrex_data_create(space_, ring_.size, 1, 1, 4, nullptr, 0, nullptr, &wrong),
             IMBREX_ERR_USE);
+  for (const int number : {imbrex_data_owner(nullptr), imbrex_space_rank(nullptr),
+                           imbrex_space_size(nullptr)}) {
+    EXPECT_EQ(number, -1) << imbrex_message();
+  }
+  imbrex_space_t another = nullptr;
+  const imbrex_space_options options{"odd", -7};
+  EXPECT_EQ(imbrex_space_create(ring_.comm, &options, &another), IMBREX_ERR_USE);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  EXPECT_EQ(imbrex_space_create(MPI_COMM_NULL, nullptr, &another), IMBREX_ERR_USE);
+  EXPECT_TRUE(message_has("a communicator that MPI refuses")) << imbrex_message();
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
 TEST_F(DataInC, concerns_says_what_may_be_left_out) {
   const imbrex_data_t data = make(0);
-  const imbrex_data_access access{data, IMBREX_DATA_UPDATE, nullptr};
+  const imbrex_data_access access{data, IMBREX_INOUT, nullptr};
   imbrex_data_task_spec task = IMBREX_DATA_TASK("add", add_one);
   task.access_count = 1;
   task.accesses = &access;
   EXPECT_EQ(imbrex_data_concerns(space_, &task), ring_.rank == 0 ? 1 : 0);
   if (ring_.rank == 0) {
-    EXPECT_EQ(imbrex_data_insert(space_, &task), IMBREX_SUCCESS);
+    EXPECT_EQ(imbrex_data_launch(space_, &task), IMBREX_SUCCESS);
   }
   EXPECT_EQ(imbrex_space_finish(space_), IMBREX_SUCCESS);
 }

@@ -48,26 +48,26 @@ void wait_for_ever() {
 }
 
 void write(Space& space, const Data<double>& data) {
-  space.task("writes").write(data).insert([](const View<double> to) {
+  space.task("writes").out(data).launch([](const View<double> to) {
     for (double& element : to) element = 1;
   });
 }
 void read(Space& space, const Data<double>& data, const int where) {
-  space.task("reads").read(data).on(where).insert([](View<const double>) {});
+  space.task("reads").in(data).on(where).launch([](View<const double>) {});
 }
 
 // The writer of what all others read waits for ever.
 void stuck_writer() {
   Space space(MPI_COMM_WORLD, {.name = "factor"});
   const auto pivot = space.data<double>(0, 1000, nullptr, "pivot");
-  space.task("finds the pivot").write(pivot).insert([](View<double>) { wait_for_ever(); });
+  space.task("finds the pivot").out(pivot).launch([](View<double>) { wait_for_ever(); });
   for (int other = 1; other < ranks; ++other) read(space, pivot, other);
   space.finish();
 }
 
 // The others have no reader for what is sent to them, and no room for all of it.
 void no_readers() {
-  Space space(MPI_COMM_WORLD, {.window = 0, .name = "factor"});
+  Space space(MPI_COMM_WORLD, {.tasks_ahead = 0, .name = "factor"});
   std::vector<Data<double>> data;
   for (int i = 0; i < 20; ++i) data.push_back(space.data<double>(0, 40'000));
   if (rank != 0) wait_for_ever();
@@ -107,8 +107,8 @@ void different_reads() {
   write(space, a);
   write(space, b);
   if (rank == 0) {
-    space.task("copies").read(b).update(a).insert([](View<const double>, View<double>) {});
-    space.task("after it").update(a).insert([](View<double>) {});
+    space.task("copies").in(b).inout(a).launch([](View<const double>, View<double>) {});
+    space.task("after it").inout(a).launch([](View<double>) {});
   }
   say([&] { space.finish(); });
   say([&] { space.finish(); });  // nothing is left to wait for
@@ -141,7 +141,7 @@ void thrown_by_all() {
     const auto a = space.data<double>(0, 300'000);
     write(space, a);
     for (int other = 0; other < ranks; ++other) read(space, a, other);
-    space.task("looks").read(a).on(2).insert(
+    space.task("looks").in(a).on(2).launch(
         [&seen](const View<const double> from) { seen = static_cast<int>(from[299'999]); });
     throw std::runtime_error("no more input");
   });
@@ -154,7 +154,7 @@ void thrown_by_one() {
     Space space(MPI_COMM_WORLD, {.name = "s"});
     const auto a = space.data<double>(1, 10, nullptr, "a");
     if (rank == 1) throw std::runtime_error("no more input");
-    space.task("writes").write(a).insert([](View<double>) {});
+    space.task("writes").out(a).launch([](View<double>) {});
     read(space, a, 0);
   });
 }
@@ -162,7 +162,7 @@ void thrown_by_one() {
 void forgotten_flush() {
   Space space(MPI_COMM_WORLD, {.name = "s"});
   const auto a = space.data<double>(0, 10, nullptr, "a");
-  space.task("elsewhere").update(a).on(1).insert([](View<double>) {});
+  space.task("elsewhere").inout(a).on(1).launch([](View<double>) {});
   space.finish();
   say([&] { (void)a.view(); });
 }
@@ -183,7 +183,7 @@ void broadcast() {
   const auto pivot = space.data<double>(0, 300'000, nullptr, "pivot");
   const auto small = space.data<double>(2, 1);
   imbrex::Promise<void> all_inserted;
-  space.task("writes").write(pivot).insert([&](View<double>) { all_inserted.future().get(); });
+  space.task("writes").out(pivot).launch([&](View<double>) { all_inserted.future().get(); });
   for (int other = 1; other < ranks; ++other) read(space, pivot, other);
   write(space, small);
   read(space, small, 0);
@@ -207,7 +207,6 @@ int main(int argc, char** argv) {
                                   {"reader_left_out", reader_left_out},
                                   {"broadcast", broadcast}};
   const auto& chosen = imbrex::test::chosen(cases, argc, argv);
-  imbrex::open_messages();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -53,7 +53,7 @@ void use_space(const MPI_Comm comm, Plan plan) {
   const unsigned own = plan.seed * 64 + static_cast<unsigned>(rank);
   std::mt19937 random(own);
   constexpr std::array<std::int64_t, 5> windows{1, 2, 5, 30, 0};
-  SpaceOptions options{.window = windows[random() % windows.size()], .name = "fuzz"};
+  SpaceOptions options{.tasks_ahead = windows[random() % windows.size()], .name = "fuzz"};
   Space space(comm, std::move(options));
   if (random() % 5 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   Player player(sequence, plan, space, own);
@@ -94,7 +94,6 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   imbrex::test::RandomPrograms programs({{"--longest", 40000}});
   if (!programs.read(argc, argv)) return 2;
-  imbrex::open_messages();
   MPI_Init(&argc, &argv);
   const unsigned longest = programs["--longest"];
   const int code = programs.run([&](unsigned seed) { imbrex::test::run_program(seed, longest); },

@@ -16,8 +16,6 @@
 namespace imbrex::test {
 namespace {
 
-[[maybe_unused]] const bool opened = (open_messages(), true);  // before MPI_Init
-
 [[nodiscard]] bool names(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -31,13 +29,13 @@ TEST(DataWithOwners, views_come_in_the_order_in_which_data_are_named) {
   Space space(ring.comm);
   const int last = ring.size - 1;
   const auto a = space.data<int>(0, 1), b = space.data<int>(last, 1), c = space.data<int>(0, 1);
-  space.task("three").write(a, b, c).on(last).insert(
+  space.task("three").out(a, b, c).on(last).launch(
       [](View<int> x, View<int> y, View<int> z) {
         x[0] = 1;
         y[0] = 2;
         z[0] = 3;
       });
-  space.task("read").read(a, b, c).on(0).insert(
+  space.task("read").in(a, b, c).on(0).launch(
       [](View<const int> x, View<const int> y, View<const int> z) {
         EXPECT_EQ(x[0], 1);
         EXPECT_EQ(y[0], 2);
@@ -48,18 +46,18 @@ TEST(DataWithOwners, views_come_in_the_order_in_which_data_are_named) {
 
 TEST(DataWithOwners, a_datum_that_all_ranks_read_is_sent_as_one_broadcast) {
   const Ring ring;
-  Space space(ring.comm, {.window = 0});
+  Space space(ring.comm, {.tasks_ahead = 0});
   const auto source = space.data<double>(0, 100000);
   std::vector<Data<double>> sums;
   for (int i = 0; i < ring.size; ++i) sums.push_back(space.data<double>(i, 1));
   Promise<void> all_inserted;
-  space.task("write").write(source).insert([&](View<double> to) {
+  space.task("write").out(source).launch([&](View<double> to) {
     all_inserted.future().get();
     fill(to, 2);
   });
   for (int round = 0; round < 3; ++round) {  // the second and third find what is there
     for (const auto& sum : sums) {
-      space.task("sum").read(source).update(sum).insert(
+      space.task("sum").in(source).inout(sum).launch(
           [](View<const double> from, View<double> to) {
             to[0] += std::accumulate(from.begin(), from.end(), 0.0);
           });
@@ -84,11 +82,11 @@ TEST(DataWithOwners, copies_are_counted_for_each_space) {
   const int last = ring.size - 1;
   const auto a = one.data<double>(0, 1000), b = other.data<double>(0, 500);
   for (int i = 0; i < 3; ++i) {
-    one.task("write").write(a).insert([](View<double> to) { fill(to, 1); });
-    one.task("read").read(a).on(last).insert([](View<const double>) {});
+    one.task("write").out(a).launch([](View<double> to) { fill(to, 1); });
+    one.task("read").in(a).on(last).launch([](View<const double>) {});
   }
-  other.task("write").write(b).insert([](View<double> to) { fill(to, 1); });
-  other.task("read").read(b).on(last).insert([](View<const double>) {});
+  other.task("write").out(b).launch([](View<double> to) { fill(to, 1); });
+  other.task("read").in(b).on(last).launch([](View<const double>) {});
   one.finish();
   other.finish();
   const SpaceCounters of_one = one.counters(), of_other = other.counters();
@@ -108,7 +106,7 @@ TEST(DataWithOwners, flush_and_move_bring_a_value_to_its_owner) {
   std::vector<double> memory(12, 0.5);
   Space space(ring.comm);
   const auto matrix = space.matrix<double>(0, 2, 3, memory.data(), 4);  // with gaps
-  space.task("elsewhere").update(matrix).on(last).insert([](View<double> to) {
+  space.task("elsewhere").inout(matrix).on(last).launch([](View<double> to) {
     for (std::size_t column = 0; column < 3; ++column) to(1, column) += 1;
   });
   space.finish();
@@ -123,7 +121,7 @@ TEST(DataWithOwners, flush_and_move_bring_a_value_to_its_owner) {
   }
   space.move(matrix, last);
   EXPECT_EQ(matrix.owner(), last);
-  space.task("there").update(matrix).insert([&](View<double> to) {
+  space.task("there").inout(matrix).launch([&](View<double> to) {
     EXPECT_EQ(ring.rank, last);
     to(0, 0) = 7;
   });
@@ -139,13 +137,13 @@ TEST(DataWithOwners, reductions_add_to_the_value_that_is_there) {
   Space space(ring.comm);
   const auto sum = space.data<std::int64_t>(0, 2, nullptr, "sum");
   const auto largest = space.temporary<int>(1, "largest");
-  space.task("begin").write(sum).insert([](View<std::int64_t> to) { to[0] = to[1] = 1000; });
+  space.task("begin").out(sum).launch([](View<std::int64_t> to) { to[0] = to[1] = 1000; });
   for (int i = 0; i < 4 * ring.size; ++i) {
-    space.task("add").reduce(sum, op::sum).on(i % ring.size).insert([i](View<std::int64_t> part) {
+    space.task("add").reduce(sum, op::sum).on(i % ring.size).launch([i](View<std::int64_t> part) {
       part[0] += i;
       part[1] += 1;
     });
-    space.task("max").reduce(largest, op::max).on(i % ring.size).insert([i](View<int> part) {
+    space.task("max").reduce(largest, op::max).on(i % ring.size).launch([i](View<int> part) {
       part[0] = std::max(part[0], i);
     });
   }
@@ -169,11 +167,11 @@ TEST(DataWithOwners, a_failure_is_told_to_every_rank_and_later_tasks_run) {
   const auto b = space.data<double>(0, 1000, nullptr, "b");
   const auto c = space.data<double>(0, 1);
   bool has_run = false;
-  space.task("wrong").write(a).insert(
+  space.task("wrong").out(a).launch(
       [](View<double>) { throw std::runtime_error("wrong input"); });
-  space.task("needs").read(a).write(b).insert(
+  space.task("needs").in(a).out(b).launch(
       [&](View<const double>, View<double>) { has_run = true; });
-  space.task("free").write(c).insert([](View<double> to) { to[0] = 3; });
+  space.task("free").out(c).launch([](View<double> to) { to[0] = 3; });
   if (ring.rank == last) {
     EXPECT_THROW(space.finish(), std::runtime_error);
   } else {
@@ -187,8 +185,8 @@ TEST(DataWithOwners, a_failure_is_told_to_every_rank_and_later_tasks_run) {
     EXPECT_TRUE(names(thrown_by([&] { (void)b.view(); }), "\"wrong\""));
     EXPECT_EQ(c.view()[0], 3);
   }
-  space.task("right").write(a).insert([](View<double> to) { fill(to, 1); });
-  space.task("needs").read(a).write(b).insert(
+  space.task("right").out(a).launch([](View<double> to) { fill(to, 1); });
+  space.task("needs").in(a).out(b).launch(
       [&](View<const double> from, View<double> to) { to[999] = from[999] + 1; });
   space.finish();
   if (ring.rank == 0) {
@@ -207,32 +205,32 @@ TEST(DataWithOwners, wrong_insertions_say_what_is_wrong) {
     const std::string text = thrown_by(insert);
     EXPECT_TRUE(names(text, part)) << text;
   };
-  wrong("twice", [&] { space.task("x").read(a).update(a).insert([](auto, auto) {}); });
-  wrong("no task has written", [&] { space.task("x").read(none).on(0).insert([](auto) {}); });
-  wrong("by on()", [&] { space.task("x").read(a).insert([](auto) {}); });
-  wrong("by on()", [&] { space.task("x").write(none).insert([](auto) {}); });
-  wrong("rank", [&] { space.task("x").read(a).on(ring.size).insert([](auto) {}); });
+  wrong("twice", [&] { space.task("x").in(a).inout(a).launch([](auto, auto) {}); });
+  wrong("no task has written", [&] { space.task("x").in(none).on(0).launch([](auto) {}); });
+  wrong("by on()", [&] { space.task("x").in(a).launch([](auto) {}); });
+  wrong("by on()", [&] { space.task("x").out(none).launch([](auto) {}); });
+  wrong("rank", [&] { space.task("x").in(a).on(ring.size).launch([](auto) {}); });
   wrong("is to run on rank -1, but",
-        [&] { space.task("x").read(a).on(-1).insert([](auto) {}); });
+        [&] { space.task("x").in(a).on(-1).launch([](auto) {}); });
   wrong("is to run on rank -1, but",
-        [&] { space.task("x").update(a).on(-1).insert([](auto) {}); });
+        [&] { space.task("x").inout(a).on(-1).launch([](auto) {}); });
   int memory[3] = {};
   wrong("datum \"m\" of 3 x 1 elements",
         [&] { (void)space.data<int>(-1, 3, memory, "m"); });
-  wrong("another space", [&] { space.task("x").write(foreign).insert([](auto) {}); });
+  wrong("another space", [&] { space.task("x").out(foreign).launch([](auto) {}); });
   wrong("names rank", [&] { (void)space.data<int>(ring.size, 1); });
   wrong("names rank", [&] { space.move(a, -1); });
-  wrong("an empty Data", [&] { space.task("x").read(Data<int>()).on(0).insert([](auto) {}); });
+  wrong("an empty Data", [&] { space.task("x").in(Data<int>()).on(0).launch([](auto) {}); });
   wrong("no task has written", [&] { space.flush(none); });
   wrong("larger than any memory",
         [&] { (void)space.data<int>(0, std::size_t{1} << 62); });
   wrong("larger than any memory",
         [&] { (void)space.matrix<int>(0, std::size_t{1} << 40, std::size_t{1} << 40); });
-  space.task("both").read(a, a).on(ring.size - 1).insert([](View<const int> x, View<const int> y) {
+  space.task("both").in(a, a).on(ring.size - 1).launch([](View<const int> x, View<const int> y) {
     EXPECT_EQ(x.data(), y.data());
   });
   space.discard(a);
-  wrong("discarded", [&] { space.task("x").read(a).on(0).insert([](auto) {}); });
+  wrong("discarded", [&] { space.task("x").in(a).on(0).launch([](auto) {}); });
 }
 
 }  // namespace

@@ -19,34 +19,34 @@
 namespace imbrex::test {
 namespace {
 
-imbrex_event next_event() {
-  imbrex_event event = {};
-  while (imbrex_event_poll(&event) == 0) {
+imbrex_mpi_event next_event() {
+  imbrex_mpi_event event = {};
+  while (imbrex_mpi_event_poll(&event) == 0) {
   }
   return event;
 }
 
 bool no_event() {
-  imbrex_event event = {};
+  imbrex_mpi_event event = {};
   for (int i = 0; i < 100; ++i) {
-    if (imbrex_event_poll(&event) != 0) return false;
+    if (imbrex_mpi_event_poll(&event) != 0) return false;
   }
   return true;
 }
 
 // A communicator whose events are wanted while this lives.
 struct WatchedRing : Ring {
-  WatchedRing() { EXPECT_EQ(imbrex_events_begin(comm), MPI_SUCCESS); }
+  WatchedRing() { EXPECT_EQ(imbrex_mpi_events_begin(comm), IMBREX_SUCCESS); }
   ~WatchedRing() {
     MPI_Barrier(MPI_COMM_WORLD);
-    EXPECT_EQ(imbrex_events_end(comm), MPI_SUCCESS);
+    EXPECT_EQ(imbrex_mpi_events_end(comm), IMBREX_SUCCESS);
   }
 };
 
 TEST(Events, a_message_that_nobody_waits_for_is_told_with_source_and_tag) {
   const WatchedRing ring;
   MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 11, ring.comm);
-  const imbrex_event event = next_event();
+  const imbrex_mpi_event event = next_event();
   EXPECT_EQ(event.kind, IMBREX_INCOMING_PTP);
   EXPECT_EQ(event.comm, ring.comm);
   EXPECT_EQ(event.peer, ring.previous());
@@ -73,7 +73,7 @@ TEST(Events, a_message_names_the_receive_that_gets_it) {
   MPI_Irecv(&values[0], 1, MPI_INT, MPI_ANY_SOURCE, 1, ring.comm, &requests[0]);
   MPI_Irecv(&values[1], 1, MPI_INT, ring.previous(), MPI_ANY_TAG, ring.comm, &requests[1]);
   MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 2, ring.comm);
-  const imbrex_event event = next_event();
+  const imbrex_mpi_event event = next_event();
   EXPECT_EQ(event.tag, 2);
   EXPECT_EQ(event.request, requests[1]);
   MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 1, ring.comm);
@@ -95,7 +95,7 @@ TEST(Events, a_message_of_a_receive_that_was_handed_over_names_no_request) {
   MPI_Irecv(&values[1], 1, MPI_INT, ring.previous(), 3, ring.comm, &request);
   for (int tag = 1; tag <= 3; ++tag) {
     MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), tag, ring.comm);
-    const imbrex_event event = next_event();
+    const imbrex_mpi_event event = next_event();
     EXPECT_EQ(event.tag, tag);
     EXPECT_EQ(event.request, tag == 3 ? request : MPI_REQUEST_NULL);
   }
@@ -109,10 +109,10 @@ TEST(Events, the_end_of_a_send_names_its_request) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Issend(&ring.rank, 1, MPI_INT, ring.next(), 4, ring.comm, &request);
   int value = -1;
-  imbrex_event of_send = {};
-  imbrex_event of_message = {};
+  imbrex_mpi_event of_send = {};
+  imbrex_mpi_event of_message = {};
   for (int i = 0; i < 2; ++i) {  // in an order that other ranks decide
-    const imbrex_event event = next_event();
+    const imbrex_mpi_event event = next_event();
     (event.kind == IMBREX_OUTGOING_PTP ? of_send : of_message) = event;
     if (event.kind == IMBREX_OUTGOING_PTP) continue;
     MPI_Recv(&value, 1, MPI_INT, ring.previous(), 4, ring.comm, MPI_STATUS_IGNORE);
@@ -178,7 +178,7 @@ TEST(Events, the_end_of_a_send_of_every_kind_is_told) {
     ASSERT_EQ(send.call(&ring.rank, ring.next(), 4, ring.comm, &request), MPI_SUCCESS);
     int outgoing = 0;
     for (int i = 0; i < 2; ++i) {
-      const imbrex_event event = next_event();
+      const imbrex_mpi_event event = next_event();
       if (event.kind != IMBREX_OUTGOING_PTP) continue;
       ++outgoing;
       EXPECT_EQ(event.request, request) << send.name;
@@ -210,8 +210,8 @@ TEST(Events, a_thread_may_wait_for_a_send_that_is_watched) {
 
 TEST(Events, after_the_end_there_are_none) {
   const Ring ring;
-  imbrex_events_begin(ring.comm);
-  imbrex_events_end(ring.comm);
+  imbrex_mpi_events_begin(ring.comm);
+  imbrex_mpi_events_end(ring.comm);
   MPI_Barrier(ring.comm);  // no message comes before the end
   MPI_Request request = MPI_REQUEST_NULL;
   int value = -1;
@@ -235,19 +235,19 @@ TEST(Events, a_communicator_without_wildcards_is_refused) {
   MPI_Info_get(info, "mpi_assert_no_any_source", 7, value, &known);
   MPI_Info_free(&info);
   if (known == 0) GTEST_SKIP() << "this MPI forgets the hint";
-  EXPECT_EQ(imbrex_events_begin(ring.comm), MPI_ERR_UNSUPPORTED_OPERATION);
+  EXPECT_EQ(imbrex_mpi_events_begin(ring.comm), IMBREX_ERR_USE);
 }
 
 // The events that handlers have seen. They run in any thread that polls.
 struct Seen {
   std::mutex mutex;
-  std::vector<imbrex_event> events;
+  std::vector<imbrex_mpi_event> events;
   std::atomic<int> count{0};
   std::atomic<int> depth{0};
   std::atomic<int> deepest{0};
   int codes[4] = {-1, -1, -1, -1};
 
-  static void note(const imbrex_event* event, void* argument) {
+  static void note(const imbrex_mpi_event* event, void* argument) {
     Seen& self = *static_cast<Seen*>(argument);
     if (++self.depth > self.deepest) ++self.deepest;
     {
@@ -258,7 +258,7 @@ struct Seen {
     --self.depth;
     ++self.count;
   }
-  static void call_mpi(const imbrex_event* event, void* argument) {
+  static void call_mpi(const imbrex_mpi_event* event, void* argument) {
     Seen& self = *static_cast<Seen*>(argument);
     int flag = 0;
     int value = 0;
@@ -266,10 +266,10 @@ struct Seen {
     self.codes[0] = MPI_Iprobe(event->peer, event->tag, event->comm, &flag, MPI_STATUS_IGNORE);
     self.codes[1] = MPI_Recv(&value, 1, MPI_INT, event->peer, 0, event->comm, MPI_STATUS_IGNORE);
     self.codes[2] = MPI_Isend(&value, 1, MPI_INT, event->peer, 0, event->comm, &request);
-    self.codes[3] = imbrex_events_end(event->comm);
+    self.codes[3] = imbrex_mpi_events_end(event->comm);
     ++self.count;
   }
-  static void wait(const imbrex_event*, void* argument) {
+  static void wait(const imbrex_mpi_event*, void* argument) {
     Seen& self = *static_cast<Seen*>(argument);
     ++self.count;
     static Promise<void> never;
@@ -287,13 +287,13 @@ TEST(Events, a_handler_is_told_of_each_and_never_nested) {
   {
     const WatchedRing ring;
     testing::internal::CaptureStderr();
-    imbrex_event_set_handler(&Seen::note, &seen);
+    imbrex_mpi_event_set_handler(&Seen::note, &seen);
     constexpr int messages = 20;
     for (int i = 0; i < messages; ++i) {
       MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), i, ring.comm);
     }
     progress_until(seen, messages);
-    imbrex_event_set_handler(nullptr, nullptr);
+    imbrex_mpi_event_set_handler(nullptr, nullptr);
     (void)testing::internal::GetCapturedStderr();
     ASSERT_EQ(seen.events.size(), static_cast<std::size_t>(messages));
     for (int i = 0; i < messages; ++i) {
@@ -308,11 +308,11 @@ TEST(Events, a_handler_is_told_of_each_and_never_nested) {
 }
 
 // Sends one to the next rank, and waits until `handler` has seen its own.
-void tell_of_a_message(const WatchedRing& ring, imbrex_event_handler* handler, Seen& seen) {
-  imbrex_event_set_handler(handler, &seen);
+void tell_of_a_message(const WatchedRing& ring, imbrex_mpi_event_handler* handler, Seen& seen) {
+  imbrex_mpi_event_set_handler(handler, &seen);
   MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 5, ring.comm);
   progress_until(seen, 1);
-  imbrex_event_set_handler(nullptr, nullptr);
+  imbrex_mpi_event_set_handler(nullptr, nullptr);
 }
 
 TEST(Events, a_handler_that_calls_mpi_gets_an_error_and_is_named) {
@@ -324,8 +324,8 @@ TEST(Events, a_handler_that_calls_mpi_gets_an_error_and_is_named) {
   EXPECT_EQ(seen.codes[0], MPI_ERR_OTHER);
   EXPECT_EQ(seen.codes[1], MPI_ERR_OTHER);
   EXPECT_EQ(seen.codes[2], MPI_ERR_OTHER);
-  EXPECT_NE(seen.codes[3], MPI_SUCCESS);
-  for (const char* call : {"MPI_Iprobe", "MPI_Recv", "MPI_Isend", "imbrex_events_end"}) {
+  EXPECT_EQ(seen.codes[3], IMBREX_ERR_USE);
+  for (const char* call : {"MPI_Iprobe", "MPI_Recv", "MPI_Isend", "imbrex_mpi_events_end"}) {
     EXPECT_NE(text.find(std::string(call) + " is called within an event handler"),
               std::string::npos)
         << call;
@@ -337,7 +337,7 @@ TEST(Events, a_handler_that_calls_mpi_gets_an_error_and_is_named) {
 
 TEST(Events, a_handler_that_begins_a_send_gets_an_error_whatever_the_kind) {
   static std::vector<int> codes;
-  const auto send_all = [](const imbrex_event* event, void* argument) {
+  const auto send_all = [](const imbrex_mpi_event* event, void* argument) {
     codes.clear();
     const int value = 0;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -364,7 +364,7 @@ TEST(Events, a_handler_that_begins_a_send_gets_an_error_whatever_the_kind) {
 // The rule holds also if MPI itself would do the call, on a communicator without events.
 TEST(Events, a_handler_that_communicates_in_any_way_gets_an_error) {
   static std::vector<std::pair<std::string, int>> codes;
-  const auto call_all = [](const imbrex_event*, void* argument) {
+  const auto call_all = [](const imbrex_mpi_event*, void* argument) {
     codes.clear();
     int out = 0;
     int in = 0;
@@ -408,17 +408,17 @@ TEST(Events, a_handler_that_communicates_in_any_way_gets_an_error) {
 constexpr int partial_in = IMBREX_COLLECTIVE_PARTIAL_INCOMING;
 constexpr int partial_out = IMBREX_COLLECTIVE_PARTIAL_OUTGOING;
 
-std::vector<imbrex_event> all_events() {
-  std::vector<imbrex_event> all;
-  imbrex_event event = {};
-  while (imbrex_event_poll(&event) != 0) all.push_back(event);
+std::vector<imbrex_mpi_event> all_events() {
+  std::vector<imbrex_mpi_event> all;
+  imbrex_mpi_event event = {};
+  while (imbrex_mpi_event_poll(&event) != 0) all.push_back(event);
   return all;
 }
 
 // The event of one part; none if there is not exactly one.
-std::optional<imbrex_event> event_of(const std::vector<imbrex_event>& all, const int kind,
+std::optional<imbrex_mpi_event> event_of(const std::vector<imbrex_mpi_event>& all, const int kind,
                                      const int block, const int part) {
-  const auto is_it = [&](const imbrex_event& it) {
+  const auto is_it = [&](const imbrex_mpi_event& it) {
     return it.kind == kind && it.block == block && it.part == part;
   };
   if (std::ranges::count_if(all, is_it) != 1) return {};
@@ -444,9 +444,9 @@ TEST(Events, each_part_of_a_collective_is_told_once_and_is_ready_by_then) {
   static const char* const name = "exchange";
   const Collective x = alltoall(buffers.send(), buffers.receive(), ring.comm,
                                 {.parts = 2, .name = name});
-  std::vector<imbrex_event> all;
+  std::vector<imbrex_mpi_event> all;
   while (all.size() < static_cast<std::size_t>(4 * ring.size)) {
-    const imbrex_event event = next_event();
+    const imbrex_mpi_event event = next_event();
     const bool comes = event.kind == partial_in;
     EXPECT_TRUE((comes ? x.from(event.block, event.part) : x.to(event.block, event.part)).ready());
     all.push_back(event);
@@ -456,7 +456,7 @@ TEST(Events, each_part_of_a_collective_is_told_once_and_is_ready_by_then) {
   for (const int kind : {partial_in, partial_out}) {
     for (int rank = 0; rank < ring.size; ++rank) {
       for (int part = 0; part < 2; ++part) {
-        const std::optional<imbrex_event> event = event_of(all, kind, rank, part);
+        const std::optional<imbrex_mpi_event> event = event_of(all, kind, rank, part);
         ASSERT_TRUE(event.has_value()) << kind << ", rank " << rank << ", part " << part;
         const auto& buffer = kind == partial_in ? buffers.in : buffers.out;
         EXPECT_EQ(event->address, &buffer[static_cast<std::size_t>(rank * 8 + part * 4)]);
@@ -476,11 +476,11 @@ TEST(Events, when_a_collective_is_over_all_its_handlers_have_returned) {
   Buffers buffers(ring, 50'000);
   for (int round = 0; round < 20; ++round) {
     Seen seen;
-    imbrex_event_set_handler(&Seen::note, &seen);
+    imbrex_mpi_event_set_handler(&Seen::note, &seen);
     testing::internal::CaptureStderr();
     alltoall(buffers.send(), buffers.receive(), ring.comm, {.parts = 3}).all().get();
     EXPECT_EQ(seen.count.load(), 6 * ring.size);
-    imbrex_event_set_handler(nullptr, nullptr);
+    imbrex_mpi_event_set_handler(nullptr, nullptr);
     (void)testing::internal::GetCapturedStderr();
   }
 }
@@ -489,7 +489,7 @@ TEST(Events, a_broadcast_names_the_ranks_of_its_chain_and_a_reduction_this_one) 
   const WatchedRing ring;
   std::array<int, 6> data{};
   broadcast({data.data(), 6, MPI_INT}, 0, ring.comm, {.parts = 3}).all().get();
-  std::vector<imbrex_event> all = all_events();
+  std::vector<imbrex_mpi_event> all = all_events();
   const bool comes = ring.rank != 0;
   const bool goes = ring.next() != 0;
   EXPECT_EQ(std::ssize(all), 3 * ((comes ? 1 : 0) + (goes ? 1 : 0)));
@@ -518,7 +518,7 @@ TEST(Events, a_broadcast_names_the_ranks_of_its_chain_and_a_reduction_this_one) 
 TEST(Events, a_part_begins_where_the_first_byte_of_its_type_is) {
   MPI_Comm alone = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_SELF, &alone);
-  imbrex_events_begin(alone);
+  imbrex_mpi_events_begin(alone);
   const int out = 3;
   std::array<int, 4> in{};
   const int count = 1;
@@ -529,13 +529,13 @@ TEST(Events, a_part_begins_where_the_first_byte_of_its_type_is) {
   alltoall({&out, 1, MPI_INT}, {.address = in.data()}, alone,
            {.incoming = [type](int, int) -> Piece { return {0, 1, type}; }})
       .all().get();
-  const std::vector<imbrex_event> all = all_events();
+  const std::vector<imbrex_mpi_event> all = all_events();
   const auto event = event_of(all, partial_in, 0, 0);
   ASSERT_TRUE(event.has_value());
   EXPECT_EQ(event->address, &in[2]);
   EXPECT_EQ(in[2], 3);
   MPI_Type_free(&type);
-  imbrex_events_end(alone);
+  imbrex_mpi_events_end(alone);
   MPI_Comm_free(&alone);
 }
 
@@ -545,11 +545,11 @@ TEST(Events, a_block_of_a_neighbour_is_told_by_its_index) {
   MPI_Comm row = MPI_COMM_NULL;
   const int periodic = 1;
   MPI_Cart_create(ring.comm, 1, &ring.size, &periodic, 0, &row);
-  imbrex_events_begin(row);
+  imbrex_mpi_events_begin(row);
   const std::array<int, 2> out{};
   std::array<int, 2> in{};
   neighbor_alltoall({out.data(), 1, MPI_INT}, {in.data(), 1, MPI_INT}, row).all().get();
-  const std::vector<imbrex_event> all = all_events();
+  const std::vector<imbrex_mpi_event> all = all_events();
   EXPECT_EQ(all.size(), 4U);
   for (const int kind : {partial_in, partial_out}) {
     for (int block = 0; block < 2; ++block) {
@@ -560,7 +560,7 @@ TEST(Events, a_block_of_a_neighbour_is_told_by_its_index) {
     }
   }
   MPI_Barrier(row);
-  imbrex_events_end(row);
+  imbrex_mpi_events_end(row);
   MPI_Comm_free(&row);
 }
 
@@ -577,7 +577,7 @@ TEST(Events, a_part_that_fails_is_told_with_its_code) {
     }
     return false;
   }());
-  for (const imbrex_event& event : all_events()) {
+  for (const imbrex_mpi_event& event : all_events()) {
     int error_class = MPI_SUCCESS;
     MPI_Error_class(event.code, &error_class);
     const int of_incoming = ring.rank == 1 ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
@@ -590,9 +590,9 @@ TEST(Events, a_part_that_fails_is_told_with_its_code) {
   x = gather({out.data(), 1, MPI_INT}, {in.data(), 1, MPI_INT}, 0, ring.comm, {.hold = true});
   const Future<void> all = std::exchange(x, {}).all();
   EXPECT_THROW(all.get(), Error);
-  const std::vector<imbrex_event> told = all_events();
+  const std::vector<imbrex_mpi_event> told = all_events();
   EXPECT_EQ(std::ssize(told), ring.rank == 0 ? ring.size + 1 : 1);
-  for (const imbrex_event& event : told) EXPECT_EQ(event.code, MPI_ERR_OTHER);
+  for (const imbrex_mpi_event& event : told) EXPECT_EQ(event.code, MPI_ERR_OTHER);
 }
 
 // The object by which imbrex knows the first communicator serves the second one.
@@ -605,13 +605,13 @@ TEST(Events, parts_of_a_communicator_that_was_freed_are_not_told_of_another) {
   MPI_Comm_free(&first);
   MPI_Comm second = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_SELF, &second);
-  imbrex_events_begin(second);
+  imbrex_mpi_events_begin(second);
   x.send(0);
   x.all().get();
   EXPECT_TRUE(no_event());
   const Collective y = alltoall({&out, 1, MPI_INT}, {&in, 1, MPI_INT}, second);
   EXPECT_EQ(all_events().size(), 2U);
-  imbrex_events_end(second);
+  imbrex_mpi_events_end(second);
   alltoall({&out, 1, MPI_INT}, {&in, 1, MPI_INT}, second).all().get();
   EXPECT_TRUE(no_event());
   MPI_Comm_free(&second);
@@ -624,9 +624,9 @@ TEST(Events, a_call_of_mpi_that_goes_block_by_block_tells_of_each_before_it_retu
   Buffers buffers(ring, 2);
   const unsigned long long before = imbrex_decomposed_calls();
   MPI_Alltoall(buffers.out.data(), 2, MPI_INT, buffers.in.data(), 2, MPI_INT, ring.comm);
-  const std::vector<imbrex_event> exchanged = all_events();
+  const std::vector<imbrex_mpi_event> exchanged = all_events();
   MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, buffers.in.data(), 2, MPI_INT, ring.comm);
-  const std::vector<imbrex_event> gathered = all_events();
+  const std::vector<imbrex_mpi_event> gathered = all_events();
   EXPECT_EQ(imbrex_decomposed_calls(), before + 2);
   EXPECT_EQ(std::ssize(exchanged), 2 * ring.size);
   EXPECT_EQ(std::ssize(gathered), 2 * ring.size - 2);

@@ -18,8 +18,6 @@
 namespace imbrex::test {
 namespace {
 
-[[maybe_unused]] const bool opened = (open_messages(), true);  // before MPI_Init
-
 // The home of a guid is a rank in turn.
 FutureSpaceOptions cyclic(const Ring& ring, std::string name) {
   FutureSpaceOptions options;

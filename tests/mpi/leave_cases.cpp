@@ -33,7 +33,7 @@ void wrong_view(const bool aborts) {
   try {
     Space space(MPI_COMM_WORLD, {.name = "field"});
     const auto data = space.data<int>(0, 1);
-    space.task("set").write(data).insert([](View<int> x) { x[0] = 5; });
+    space.task("set").out(data).launch([](View<int> x) { x[0] = 5; });
     space.finish();
     std::printf("%d\n", data.view()[0]);
     if (aborts) MPI_Barrier(MPI_COMM_WORLD);  // no rank that comes here reaches the end
@@ -84,7 +84,6 @@ int main(int argc, char** argv) {
                                   {"stalls", stalls},
                                   {"stalls_in_finish", stalls_in_finish}};
   const auto& chosen = imbrex::test::chosen(cases, argc, argv);
-  imbrex::open_messages();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);

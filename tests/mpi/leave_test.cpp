@@ -16,8 +16,6 @@
 
 namespace {
 
-[[maybe_unused]] const bool opens_messages = (imbrex::open_messages(), true);
-
 using imbrex::Error;
 using imbrex::FutureSpace;
 using imbrex::Space;
@@ -50,7 +48,7 @@ void insert_chain(Space& space, const std::vector<imbrex::Data<double>>& data, c
       const auto& from = data[i];
       const auto& to = data[(i + 1) % data.size()];
       if (&from == &to) continue;
-      space.task("step").read(from).update(to).insert(
+      space.task("step").in(from).inout(to).launch(
           [](View<const double> a, View<double> b) { b[0] += a[0]; });
     }
   }
@@ -98,7 +96,7 @@ TEST_P(Leave, a_space_whose_bodies_have_begun_waits_for_them) {
     std::vector<imbrex::Data<int>> all;
     for (int owner = 0; owner < ring.size; ++owner) all.push_back(space.data<int>(owner, 1));
     for (const auto& one : all) {
-      space.task("long").write(one).insert([&](View<int>) {
+      space.task("long").out(one).launch([&](View<int>) {
         begun = true;
         for (int i = 0; i < 20; ++i) {
           imbrex::test::sleep_ms(1);
@@ -106,7 +104,7 @@ TEST_P(Leave, a_space_whose_bodies_have_begun_waits_for_them) {
         }
         ended += local.value();
       });
-      space.task("after").update(one).insert([&](View<int>) { ++begun_later; });
+      space.task("after").inout(one).launch([&](View<int>) { ++begun_later; });
     }
     if (leaves(GetParam(), ring)) {
       while (!begun) imbrex::yield();
@@ -130,9 +128,9 @@ TEST_P(Leave, a_space_that_belongs_to_a_task) {
       imbrex::task("owner").launch([&] {
         Space space(ring.comm, {.name = "inner"});
         const auto data = space.data<int>(0, 1);
-        space.task("set").write(data).insert([](View<int> x) { x[0] = 5; });
+        space.task("set").out(data).launch([](View<int> x) { x[0] = 5; });
         for (int other = 1; other < ring.size; ++other) {
-          space.task("get").read(data).on(other).insert([](View<const int>) {});
+          space.task("get").in(data).on(other).launch([](View<const int>) {});
         }
         if (leaving) throw Thrown();
         error = thrown_by([&] { space.finish(); });
@@ -152,7 +150,7 @@ TEST(Left, an_error_of_finish_ends_the_space_on_all_ranks) {
   try {
     Space space(ring.comm);
     const auto data = space.data<int>(ring.size - 1, 1);
-    space.task("fails").write(data).insert([](View<int>) { throw Error("imbrex: no input"); });
+    space.task("fails").out(data).launch([](View<int>) { throw Error("imbrex: no input"); });
     space.finish();
   } catch (const Error& thrown) {
     error = thrown.what();
@@ -169,9 +167,9 @@ TEST(Left, an_object_that_ends_well_during_an_exception_is_collective) {
     ~AtEnd() {
       Space space(ring.comm);
       const auto data = space.data<int>(0, 1);
-      space.task("set").write(data).insert([](View<int> x) { x[0] = 7; });
+      space.task("set").out(data).launch([](View<int> x) { x[0] = 7; });
       const auto copy = space.data<int>(ring.size - 1, 1);
-      space.task("copy").read(data).write(copy).insert(
+      space.task("copy").in(data).out(copy).launch(
           [](View<const int> from, View<int> to) { to[0] = from[0]; });
       space.finish();
       if (ring.rank == ring.size - 1) seen = copy.view()[0];

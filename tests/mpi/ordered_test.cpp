@@ -72,7 +72,7 @@ TEST(Ordered, tasks_that_come_in_any_order_start_in_one_order) {
       for (const int i : shuffled(40, round, ring.rank)) {
         task("collective").launch([&, i] {
           if (round % 4 == 3 && i % 8 == ring.rank) sleep_ms(1);
-          const Ordered order = ordered(static_cast<std::uint64_t>(i));
+          const CollectiveOrder order = order_collectives(static_cast<std::uint64_t>(i));
           collective_of(i, ring.comm, ring.rank, ring.size);
         });
       }
@@ -88,7 +88,7 @@ TEST(Ordered, one_key_may_have_many_collectives) {
       task("chain").launch([&, chain] {
         const std::string name = "chain " + std::to_string(chain);
         for (int i = 0; i < 10; ++i) {
-          const Ordered order = ordered(name);
+          const CollectiveOrder order = order_collectives(name);
           collective_of(100 * chain + 2 * i, ring.comm, ring.rank, ring.size);
           collective_of(100 * chain + 2 * i + 1, ring.comm, ring.rank, ring.size);
         }
@@ -110,7 +110,7 @@ TEST(Ordered, communicators_have_orders_of_their_own) {
   finish([&] {
     for (const int i : shuffled(20, 2, one.rank)) {
       task("both").launch([&, i] {
-        const Ordered order = ordered(static_cast<std::uint64_t>(i));
+        const CollectiveOrder order = order_collectives(static_cast<std::uint64_t>(i));
         collective_of(i, one.comm, one.rank, one.size);
         collective_of(i, other.comm, other.rank, other.size);
         collective_of(i, half, rank, size);
@@ -133,7 +133,7 @@ TEST(Ordered, only_starts_are_ordered) {
       int sum = 0;
       const int mine = i;
       {
-        const Ordered order = ordered(static_cast<std::uint64_t>(i));
+        const CollectiveOrder order = order_collectives(static_cast<std::uint64_t>(i));
         MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, ring.comm, &request);
       }
       started.fetch_add(1);
@@ -150,9 +150,9 @@ TEST(Ordered, the_innermost_scope_counts) {
   finish([&] {
     for (const int i : shuffled(12, 4, ring.rank)) {
       task("nested").launch([&, i] {
-        const Ordered outer = ordered("never used");
+        const CollectiveOrder outer = order_collectives("never used");
         {
-          const Ordered inner = ordered(static_cast<std::uint64_t>(i));
+          const CollectiveOrder inner = order_collectives(static_cast<std::uint64_t>(i));
           collective_of(i, ring.comm, ring.rank, ring.size);
         }
       });
@@ -167,10 +167,10 @@ TEST(Ordered, an_empty_scope_delays_no_task) {
     for (const int i : shuffled(8, 5, ring.rank)) {
       task("empty").launch([&, i] {
         if (ring.rank == 0 || i % 2 == 0) {
-          const Ordered order = ordered(static_cast<std::uint64_t>(100 + i));
+          const CollectiveOrder order = order_collectives(static_cast<std::uint64_t>(100 + i));
         }
         try {
-          const Ordered order = ordered(static_cast<std::uint64_t>(i));
+          const CollectiveOrder order = order_collectives(static_cast<std::uint64_t>(i));
           collective_of(i, ring.comm, ring.rank, ring.size);
           throw std::runtime_error("left");
         } catch (const std::runtime_error&) {
@@ -188,7 +188,7 @@ TEST(Ordered, a_failed_call_has_had_its_turn) {
   finish([&] {
     for (const int i : shuffled(6, 6, ring.rank)) {
       task("refused").launch([&, i] {
-        const Ordered order = ordered(static_cast<std::uint64_t>(i));
+        const CollectiveOrder order = order_collectives(static_cast<std::uint64_t>(i));
         int value = 0;
         EXPECT_NE(MPI_Bcast(&value, 1, MPI_INT, ring.size + 3, ring.comm), MPI_SUCCESS);
         EXPECT_THROW((void)broadcast({&value, 1, MPI_INT}, ring.size, ring.comm), Error);
@@ -201,7 +201,7 @@ TEST(Ordered, a_failed_call_has_had_its_turn) {
 TEST(Ordered, threads_of_the_program_and_main_take_part) {
   const Ring ring;
   const auto by_key = [&](const int i) {
-    const Ordered order = ordered(static_cast<std::uint64_t>(i));
+    const CollectiveOrder order = order_collectives(static_cast<std::uint64_t>(i));
     collective_of(i, ring.comm, ring.rank, ring.size);
   };
   on_unknown_thread([&] {
@@ -223,7 +223,7 @@ TEST(Ordered, rank_zero_may_be_far_ahead) {
     std::vector<int> values(count);
     std::vector<MPI_Request> requests(count);
     for (std::size_t i = 0; i < count; ++i) {
-      const Ordered order = ordered(i % 10);
+      const CollectiveOrder order = order_collectives(i % 10);
       values[i] = static_cast<int>(i);
       MPI_Ibcast(&values[i], 1, MPI_INT, 0, ring.comm, &requests[i]);
     }
@@ -235,7 +235,7 @@ TEST(Ordered, rank_zero_may_be_far_ahead) {
     for (const int key : shuffled(10, 8, ring.rank)) {
       task("follow").launch([&, key] {
         for (int i = key; i < count; i += 10) {
-          const Ordered order = ordered(static_cast<std::uint64_t>(key));
+          const CollectiveOrder order = order_collectives(static_cast<std::uint64_t>(key));
           int value = -1;
           MPI_Bcast(&value, 1, MPI_INT, 0, ring.comm);
           EXPECT_EQ(value, i);
@@ -259,7 +259,7 @@ TEST(Ordered, the_order_as_spawned_releases_its_access_when_all_have_started) {
         std::array<int, 2> sums{};
         const int mine = i;
         {
-          const Ordered order = ordered_as_spawned(turn, 2);
+          const CollectiveOrder order = order_collectives_as_spawned(turn, 2);
           EXPECT_EQ(started.fetch_add(1), i);
           MPI_Iallreduce(&mine, &sums[0], 1, MPI_INT, MPI_SUM, ring.comm, &requests[0]);
           EXPECT_EQ(started.load(), i + 1);
@@ -277,7 +277,7 @@ TEST(Ordered, the_order_as_spawned_releases_its_access_when_all_have_started) {
   finish([&] {
     for (int i = 0; i < 30; ++i) {
       task("as spawned").inout(turn).launch([&, i] {
-        const Ordered order = ordered_as_spawned(turn);
+        const CollectiveOrder order = order_collectives_as_spawned(turn);
         collective_of(i, ring.comm, ring.rank, ring.size);
       });
     }
@@ -289,40 +289,40 @@ TEST(Ordered, the_order_as_spawned_needs_its_access) {
   MPI_Comm_set_errhandler(ring.comm, MPI_ERRORS_RETURN);
   int turn = 0;
   task("without access").spawn([&] {
-    const Ordered order = ordered_as_spawned(turn);
+    const CollectiveOrder order = order_collectives_as_spawned(turn);
     EXPECT_EQ(MPI_Barrier(ring.comm), MPI_ERR_OTHER);
   }).get();
-  EXPECT_THROW((void)ordered_as_spawned(turn, 0), Error);
+  EXPECT_THROW((void)order_collectives_as_spawned(turn, 0), Error);
 }
 
 TEST(Ordered, the_functions_of_c_order_collectives) {
   const Ring ring;
-  EXPECT_EQ(imbrex_ordered_end(), IMBREX_ERR_USE);
-  EXPECT_EQ(imbrex_ordered_begin_by_name(nullptr), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_collective_order_end(), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_collective_order_begin_by_name(nullptr), IMBREX_ERR_USE);
   int turn = 0;
-  EXPECT_EQ(imbrex_ordered_begin_as_spawned(&turn, 0), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_collective_order_begin_as_spawned(&turn, 0), IMBREX_ERR_USE);
   finish([&] {
     for (const int i : shuffled(10, 9, ring.rank)) {
       task("c").launch([&, i] {
-        EXPECT_EQ(i % 2 == 0 ? imbrex_ordered_begin(static_cast<std::uint64_t>(i))
-                             : imbrex_ordered_begin_by_name(std::to_string(i).c_str()),
+        EXPECT_EQ(i % 2 == 0 ? imbrex_collective_order_begin(static_cast<std::uint64_t>(i))
+                             : imbrex_collective_order_begin_by_name(std::to_string(i).c_str()),
                   IMBREX_SUCCESS);
         collective_of(i, ring.comm, ring.rank, ring.size);
-        EXPECT_EQ(imbrex_ordered_end(), IMBREX_SUCCESS);
+        EXPECT_EQ(imbrex_collective_order_end(), IMBREX_SUCCESS);
       });
     }
   });
   finish([&] {
     for (int i = 0; i < 10; ++i) {
       task("c").inout(turn).launch([&, i] {
-        EXPECT_EQ(imbrex_ordered_begin_as_spawned(&turn, 1), IMBREX_SUCCESS);
+        EXPECT_EQ(imbrex_collective_order_begin_as_spawned(&turn, 1), IMBREX_SUCCESS);
         collective_of(i, ring.comm, ring.rank, ring.size);
-        EXPECT_EQ(imbrex_ordered_end(), IMBREX_SUCCESS);
+        EXPECT_EQ(imbrex_collective_order_end(), IMBREX_SUCCESS);
       });
     }
   });
-  const Ordered outer = ordered(1);
-  EXPECT_EQ(imbrex_ordered_end(), IMBREX_ERR_USE);  // that one is not C's
+  const CollectiveOrder outer = order_collectives(1);
+  EXPECT_EQ(imbrex_collective_order_end(), IMBREX_ERR_USE);  // that one is not C's
 }
 
 // The rank waits for a key that rank 0 comes to only afterwards.
@@ -339,7 +339,7 @@ TEST(Ordered, a_communicator_is_not_freed_under_a_waiting_start) {
   if (ring.rank != 0) {
     done = task("wait").spawn([&] {
       begun.store(true);
-      const Ordered order = ordered("late");
+      const CollectiveOrder order = order_collectives("late");
       MPI_Barrier(ring.comm);
     });
     const Bustle bustle;
@@ -349,7 +349,7 @@ TEST(Ordered, a_communicator_is_not_freed_under_a_waiting_start) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   if (ring.rank == 0) {
-    const Ordered order = ordered("late");
+    const CollectiveOrder order = order_collectives("late");
     MPI_Barrier(ring.comm);
   } else {
     done.get();

@@ -282,7 +282,7 @@ TEST(MpiAccumulator, every_operation_and_kind_gives_the_right_value) {
   const Ring ring;
   const int size = ring.size;
   for (const Accumulation how :
-       {Accumulation::lazy, Accumulation::eager, Accumulation::reproducible}) {
+       {Accumulation::lazy, Accumulation::shared, Accumulation::reproducible}) {
     finish([&] {
       const MpiPhaser step(ring.comm, signal_wait);
       const Accumulator<std::int64_t> total(step, op::sum, how);

@@ -12,8 +12,6 @@
 namespace imbrex::test {
 namespace {
 
-[[maybe_unused]] const bool opened = (open_messages(), true);  // before MPI_Init
-
 struct Sum {
   std::int64_t value = 0;
   // Over all ranks.
@@ -117,7 +115,7 @@ TEST(PoolTest, more_items_than_there_can_be_are_refused) {
   pool.process([&refused](const std::int64_t&, Emit<std::int64_t>& emit) {
     for (const std::size_t count : {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 8 + 1}) {
       try {
-        (void)emit.place(count);
+        (void)emit.append(count);
       } catch (const std::bad_alloc&) {
         ++refused;
       }
@@ -144,7 +142,7 @@ TEST(PoolTest, items_that_fill_a_message_and_functions_that_call_mpi) {
                  ring.comm, MPI_STATUS_IGNORE);
     if (item.n < 2) return;
     for (const int less : {1, 2}) {
-      Big* const child = emit.place(1);
+      Big* const child = emit.append(1);
       *child = item;
       child->n -= less;
     }

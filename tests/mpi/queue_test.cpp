@@ -15,8 +15,8 @@ struct Queue {
   imbrex_queue* queue = nullptr;
   int fd = -1;
 
-  Queue() { EXPECT_EQ(imbrex_queue_open(&queue, &fd), MPI_SUCCESS); }
-  ~Queue() { EXPECT_EQ(imbrex_queue_close(queue), MPI_SUCCESS); }
+  Queue() { EXPECT_EQ(imbrex_queue_open(&queue, &fd), IMBREX_SUCCESS); }
+  ~Queue() { EXPECT_EQ(imbrex_queue_close(queue), IMBREX_SUCCESS); }
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
@@ -48,7 +48,7 @@ TEST(Queue, a_completion_has_tag_code_and_status_and_makes_the_descriptor_readab
   int value = -1;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Irecv(&value, 1, MPI_INT, ring.previous(), 3, ring.comm, &request);
-  EXPECT_EQ(imbrex_continue_to(queue.queue, &request, 77), MPI_SUCCESS);
+  EXPECT_EQ(imbrex_continue_to(queue.queue, &request, 77), IMBREX_SUCCESS);
   EXPECT_EQ(request, MPI_REQUEST_NULL);
   EXPECT_FALSE(queue.readable());
   MPI_Barrier(ring.comm);
@@ -75,7 +75,7 @@ TEST(Queue, a_poll_of_the_queue_finds_completions_and_does_not_leave_the_descrip
     int value = -1;
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Irecv(&value, 1, MPI_INT, ring.previous(), 3, ring.comm, &request);
-    ASSERT_EQ(imbrex_continue_to(queue.queue, &request, 1), MPI_SUCCESS);
+    ASSERT_EQ(imbrex_continue_to(queue.queue, &request, 1), IMBREX_SUCCESS);
     send_now(round, ring.next(), 3, ring.comm);
     while (imbrex_queue_poll(queue.queue, 1000, 1, &done) == 0) {
     }
@@ -96,11 +96,11 @@ TEST(Queue, each_of_many_requests_arrives_once_and_matched_messages_in_their_ord
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Irecv(&got[i], 1, MPI_INT, ring.previous(), i, ring.comm, &request);
     ASSERT_EQ(imbrex_continue_to(queue.queue, &request, static_cast<std::uint64_t>(i)),
-              MPI_SUCCESS);
+              IMBREX_SUCCESS);
     sent[i] = i * i;
     MPI_Isend(&sent[i], 1, MPI_INT, ring.next(), i, ring.comm, &request);
     ASSERT_EQ(imbrex_continue_to(queue.queue, &request, static_cast<std::uint64_t>(count + i)),
-              MPI_SUCCESS);
+              IMBREX_SUCCESS);
   }
   std::vector<int> times(2 * count);
   for (const imbrex_completion& it : queue.take(2 * count)) {
@@ -117,7 +117,7 @@ TEST(Queue, each_of_many_requests_arrives_once_and_matched_messages_in_their_ord
 TEST(Queue, a_null_request_is_complete) {
   const Queue queue;
   MPI_Request none = MPI_REQUEST_NULL;
-  EXPECT_EQ(imbrex_continue_to(queue.queue, &none, 1), MPI_SUCCESS);
+  EXPECT_EQ(imbrex_continue_to(queue.queue, &none, 1), IMBREX_SUCCESS);
   EXPECT_EQ(queue.take(1)[0].status.MPI_SOURCE, MPI_ANY_SOURCE);
 }
 
@@ -129,10 +129,10 @@ TEST(Queue, a_cancelled_receive_arrives_as_cancelled_and_the_next_gets_the_late_
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Irecv(&values[i], 1, MPI_INT, ring.previous(), 5, ring.comm, &request);
     EXPECT_EQ(imbrex_continue_to(queue.queue, &request, static_cast<std::uint64_t>(i)),
-              MPI_SUCCESS);
+              IMBREX_SUCCESS);
   }
   for (const std::uint64_t tag : {1u, 0u, 1u, 99u}) {
-    EXPECT_EQ(imbrex_queue_cancel(queue.queue, tag), MPI_SUCCESS);
+    EXPECT_EQ(imbrex_queue_cancel(queue.queue, tag), IMBREX_SUCCESS);
   }
   std::uint64_t tags = 0;
   for (const imbrex_completion& it : queue.take(2)) {
@@ -148,15 +148,15 @@ TEST(Queue, a_cancelled_receive_arrives_as_cancelled_and_the_next_gets_the_late_
   EXPECT_EQ(queue.take(1)[0].tag, 2u);
   EXPECT_EQ(values[2], ring.previous());
   EXPECT_EQ(values[0], -1);
-  EXPECT_EQ(imbrex_queue_cancel(queue.queue, 2), MPI_SUCCESS);  // too late is no error
+  EXPECT_EQ(imbrex_queue_cancel(queue.queue, 2), IMBREX_SUCCESS);  // too late is no error
   MPI_Barrier(ring.comm);
 }
 
 TEST(Queue, a_probe_gives_the_matched_message) {
   const Ring ring;
   const Queue queue;
-  EXPECT_EQ(imbrex_mprobe_to(queue.queue, MPI_ANY_SOURCE, 4, ring.comm, 10), MPI_SUCCESS);
-  EXPECT_EQ(imbrex_mprobe_to(queue.queue, MPI_PROC_NULL, 4, ring.comm, 11), MPI_SUCCESS);
+  EXPECT_EQ(imbrex_mprobe_to(queue.queue, MPI_ANY_SOURCE, 4, ring.comm, 10), IMBREX_SUCCESS);
+  EXPECT_EQ(imbrex_mprobe_to(queue.queue, MPI_PROC_NULL, 4, ring.comm, 11), IMBREX_SUCCESS);
   EXPECT_EQ(queue.take(1)[0].status.MPI_SOURCE, MPI_PROC_NULL);
   MPI_Barrier(ring.comm);
   send_now(ring.rank, ring.next(), 4, ring.comm);
@@ -172,8 +172,8 @@ TEST(Queue, a_probe_gives_the_matched_message) {
 TEST(Queue, a_cancelled_probe_leaves_the_message) {
   const Ring ring;
   const Queue queue;
-  EXPECT_EQ(imbrex_mprobe_to(queue.queue, ring.previous(), 4, ring.comm, 1), MPI_SUCCESS);
-  EXPECT_EQ(imbrex_queue_cancel(queue.queue, 1), MPI_SUCCESS);
+  EXPECT_EQ(imbrex_mprobe_to(queue.queue, ring.previous(), 4, ring.comm, 1), IMBREX_SUCCESS);
+  EXPECT_EQ(imbrex_queue_cancel(queue.queue, 1), IMBREX_SUCCESS);
   const imbrex_completion it = queue.take(1)[0];
   int cancelled = 0;
   MPI_Test_cancelled(&it.status, &cancelled);
@@ -185,8 +185,8 @@ TEST(Queue, a_cancelled_probe_leaves_the_message) {
   MPI_Recv(&value, 1, MPI_INT, ring.previous(), 4, ring.comm, MPI_STATUS_IGNORE);
   EXPECT_EQ(value, ring.previous());
   MPI_Comm_set_errhandler(ring.comm, MPI_ERRORS_RETURN);
-  EXPECT_NE(imbrex_mprobe_to(queue.queue, ring.size, 4, ring.comm, 1), MPI_SUCCESS);
-  EXPECT_FALSE(queue.readable());
+  EXPECT_EQ(imbrex_mprobe_to(queue.queue, ring.size, 4, ring.comm, 1), IMBREX_SUCCESS);
+  EXPECT_NE(queue.take(1)[0].code, MPI_SUCCESS);
   MPI_Barrier(ring.comm);
 }
 
@@ -198,7 +198,7 @@ TEST(Queue, a_failed_receive_has_its_code) {
   int value = 0;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Irecv(&value, 1, MPI_INT, ring.previous(), 8, ring.comm, &request);
-  EXPECT_EQ(imbrex_continue_to(queue.queue, &request, 0), MPI_SUCCESS);
+  EXPECT_EQ(imbrex_continue_to(queue.queue, &request, 0), IMBREX_SUCCESS);
   const std::array<int, 2> two{7, 7};
   MPI_Send(two.data(), 2, MPI_INT, ring.next(), 8, ring.comm);
   int error_class = MPI_SUCCESS;
@@ -212,14 +212,14 @@ TEST(Queue, refuses_what_it_cannot_do_and_stays_as_it_was) {
   const Queue queue;
   int value = -1;
   MPI_Request request = MPI_REQUEST_NULL;
-  EXPECT_EQ(imbrex_queue_open(nullptr, nullptr), MPI_ERR_ARG);
-  EXPECT_EQ(imbrex_continue_to(nullptr, &request, 0), MPI_ERR_ARG);
-  EXPECT_EQ(imbrex_continue_to(queue.queue, nullptr, 0), MPI_ERR_ARG);
-  EXPECT_EQ(imbrex_queue_cancel(nullptr, 0), MPI_ERR_ARG);
+  EXPECT_EQ(imbrex_queue_open(nullptr, nullptr), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_continue_to(nullptr, &request, 0), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_continue_to(queue.queue, nullptr, 0), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_queue_cancel(nullptr, 0), IMBREX_ERR_USE);
   EXPECT_EQ(imbrex_queue_take(queue.queue, -1, nullptr), 0);
-  EXPECT_EQ(imbrex_queue_close(nullptr), MPI_SUCCESS);
+  EXPECT_EQ(imbrex_queue_close(nullptr), IMBREX_SUCCESS);
   MPI_Recv_init(&value, 1, MPI_INT, ring.previous(), 2, ring.comm, &request);
-  EXPECT_EQ(imbrex_continue_to(queue.queue, &request, 0), MPI_ERR_REQUEST);
+  EXPECT_EQ(imbrex_continue_to(queue.queue, &request, 0), IMBREX_ERR_USE);
   MPI_Request_free(&request);
   for (int i = 0; i < 100; ++i) (void)imbrex_progress();
   EXPECT_FALSE(queue.readable());
@@ -235,8 +235,8 @@ TEST(Queue, closed_with_open_requests_it_lives_until_the_last_is_complete) {
     fd = queue.fd;
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Irecv(&value, 1, MPI_INT, ring.previous(), 9, ring.comm, &request);
-    EXPECT_EQ(imbrex_continue_to(queue.queue, &request, 0), MPI_SUCCESS);
-    EXPECT_EQ(imbrex_continue_to(queue.queue, &none, 1), MPI_SUCCESS);
+    EXPECT_EQ(imbrex_continue_to(queue.queue, &request, 0), IMBREX_SUCCESS);
+    EXPECT_EQ(imbrex_continue_to(queue.queue, &none, 1), IMBREX_SUCCESS);
     while (!queue.readable()) (void)imbrex_progress();  // a completion that no call takes
   }
   EXPECT_NE(fcntl(fd, F_GETFD), -1);
@@ -263,11 +263,11 @@ TEST(Queue, threads_share_a_queue) {
       MPI_Request request = MPI_REQUEST_NULL;
       MPI_Irecv(&got[i], 1, MPI_INT, ring.previous(), i, ring.comm, &request);
       EXPECT_EQ(imbrex_continue_to(queue.queue, &request, 2 * static_cast<std::uint64_t>(i)),
-                MPI_SUCCESS);
+                IMBREX_SUCCESS);
       sent[i] = i;
       MPI_Isend(&sent[i], 1, MPI_INT, ring.next(), i, ring.comm, &request);
       EXPECT_EQ(imbrex_continue_to(queue.queue, &request, 2 * static_cast<std::uint64_t>(i) + 1),
-                MPI_SUCCESS);
+                IMBREX_SUCCESS);
     }
     while (taken.load() < all) {
       (void)imbrex_progress();

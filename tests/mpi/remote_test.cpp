@@ -18,8 +18,6 @@
 namespace imbrex::test {
 namespace {
 
-[[maybe_unused]] const bool opened = (open_calls(), true);  // before MPI_Init
-
 std::atomic<int> marks{0};
 
 int own_rank() {

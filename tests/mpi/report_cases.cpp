@@ -238,7 +238,7 @@ void other_order() {
 void turns() {
   const auto barrier = [](const char* const key) {
     return [key] {
-      const imbrex::Ordered order = imbrex::ordered(key);
+      const imbrex::CollectiveOrder order = imbrex::order_collectives(key);
       MPI_Barrier(MPI_COMM_WORLD);
     };
   };
@@ -747,7 +747,6 @@ int main(int argc, char** argv) {
   if (name == "messages_in_turn") {
     imbrex::mpi::sends::initial_limits().patience = 60'000'000'000;  // none goes for want of time
   }
-  if (name == "closes_too_early") imbrex::open_messages();
   MPI_Init(&argc, &argv);
   run();
   MPI_Finalize();

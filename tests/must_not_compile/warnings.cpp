@@ -51,7 +51,7 @@ void use_future(const T& value) {
 template <class T>
 void use_accumulator(const T& value) {
   const imbrex::Phaser phaser(imbrex::signal_wait, {.ahead = 2});
-  for (const auto how : {imbrex::Accumulation::lazy, imbrex::Accumulation::eager,
+  for (const auto how : {imbrex::Accumulation::lazy, imbrex::Accumulation::shared,
                          imbrex::Accumulation::reproducible}) {
     const imbrex::Accumulator<T> sum(phaser, imbrex::op::sum, how);
     sum.put(value);
@@ -102,7 +102,7 @@ float twice(const float value) { return 2 * value; }
 void use_ranks() {
   imbrex::Space space(MPI_COMM_WORLD);
   const auto a = space.data<short>(0, 3);
-  space.task("adds").read(a).reduce(a, imbrex::op::sum).priority(2).on(0).insert([](auto, auto) {});
+  space.task("adds").in(a).reduce(a, imbrex::op::sum).priority(2).on(0).launch([](auto, auto) {});
   imbrex::FutureSpace<std::vector<short>> futures(
       MPI_COMM_WORLD, {.home = [](const std::uint64_t guid) { return static_cast<int>(guid); }});
   futures.set(3, std::vector<short>(3));

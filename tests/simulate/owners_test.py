@@ -149,7 +149,7 @@ class Owners(unittest.TestCase):
         """The program behind the command, without the file."""
         names = ("fill", "largest", "look", "stretch", "make", "take")
         settings = {"program": "owners", "ranks": 2, "per_node": 1, "workers": 1, "policy": "fifo",
-                    "window": 512, "creator_ns": 200, "task_ns": 200, "progress": "auto",
+                    "tasks_ahead": 512, "creator_ns": 200, "task_ns": 200, "progress": "auto",
                     "poll_gap_ns": 2000000,
                     "seed": 1, "slow_rank": -1, "slowness": 1, "shows_progress": 0,
                     "latency_ns": 1, "overhead_ns": 1, "gap_ns": 1, "ns_per_byte": 1,

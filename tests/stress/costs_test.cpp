@@ -54,7 +54,7 @@ void run_large_tasks(const int count) {
 TEST(Costs, a_large_task_costs_the_same_however_many_there_are) {
   if (sanitized) GTEST_SKIP() << "a sanitizer has costs of its own";
   RuntimeOptions made = config(1, "");
-  made.window = 0;
+  made.tasks_ahead = 0;
   const Runtime runtime(made);
   const double few = least_seconds(5, [] {
     for (int i = 0; i < 20; ++i) run_large_tasks(1000);
@@ -93,7 +93,7 @@ TEST(Costs, tasks_that_wait_for_a_foreign_thread_cost_its_check_little_time) {
   if (sanitized) GTEST_SKIP() << "a sanitizer has costs of its own";
   for (const bool behind_one : {false, true}) {
     RuntimeOptions made = config(1, "");
-    made.window = 0;
+    made.tasks_ahead = 0;
     const Runtime runtime(made);
     finish([behind_one] {
       Promise<void> go("go"), measured("measured");

@@ -175,7 +175,7 @@ void windows() {
   expect(sanitized || grown < 0.03 * gigabyte, "growth of memory in bytes", grown);
 }
 
-// Without a finish only IMBREX_WINDOW holds the creator back.
+// Without a finish only IMBREX_TASKS_AHEAD holds the creator back.
 void ahead() {
   const int count = windows_of();
   std::atomic<long> ran = 0;

@@ -100,7 +100,7 @@ class StarveTest : public testing::TestWithParam<Setup> {
     long least = LONG_MAX;
     for (int round = 0; round < 8 && least > allowed; ++round) {
       RuntimeOptions made = config(GetParam().workers, GetParam().policy);
-      made.window = window_;
+      made.tasks_ahead = window_;
       const Runtime runtime(made);
       least = std::min(least, passed_over(waits, run_crowd));
     }

@@ -17,7 +17,7 @@ class Insertion {
             const TaskOptions& options)
       : layout_(matrix.layout()),
         kernels_(kernels),
-        space_(team.all(), {.window = options.window, .name = "cholesky"}),
+        space_(team.all(), {.tasks_ahead = options.window, .name = "cholesky"}),
         tile_(space_, matrix),
         insert_(options.trim),
         panel_(options.priorities == Priorities::panel ? 1 : 0) {}
@@ -26,7 +26,7 @@ class Insertion {
   [[nodiscard]] TaskUse use() const { return use_of(space_, layout_); }
 
   void potrf(int k) {
-    insert_(space_.task("potrf").update(tile_(k, k)).priority(panel_), [this, k](View<double> a) {
+    insert_(space_.task("potrf").inout(tile_(k, k)).priority(panel_), [this, k](View<double> a) {
       const int info = kernels_.potrf(tile_of(a));
       if (info == 0) return;
       bad_minor_ = layout_.first(k) + info;
@@ -35,21 +35,21 @@ class Insertion {
   }
 
   void trsm(int i, int k) {
-    insert_(space_.task("trsm").read(tile_(k, k)).update(tile_(i, k)).priority(panel_),
+    insert_(space_.task("trsm").in(tile_(k, k)).inout(tile_(i, k)).priority(panel_),
             [this](View<const double> diagonal, View<double> a) {
               kernels_.trsm(tile_of(diagonal), tile_of(a));
             });
   }
 
   void syrk(int j, int k) {
-    insert_(space_.task("syrk").read(tile_(j, k)).update(tile_(j, j)),
+    insert_(space_.task("syrk").in(tile_(j, k)).inout(tile_(j, j)),
             [this](View<const double> a, View<double> c) {
               kernels_.syrk(tile_of(a), tile_of(c));
             });
   }
 
   void gemm(int i, int j, int k) {
-    insert_(space_.task("gemm").read(tile_(i, k), tile_(j, k)).update(tile_(i, j)),
+    insert_(space_.task("gemm").in(tile_(i, k), tile_(j, k)).inout(tile_(i, j)),
             [this](View<const double> a, View<const double> b, View<double> c) {
               kernels_.gemm(tile_of(a), tile_of(b), tile_of(c));
             });

@@ -37,7 +37,7 @@ class Insertion {
 
  private:
   void insert_getrf(int k) {
-    insert_(space_.task("getrf").update(tile_(k, k)), [this, k](View<double> a) {
+    insert_(space_.task("getrf").inout(tile_(k, k)), [this, k](View<double> a) {
       const int info = kernels_.getrf(tile_of(a));
       if (info == 0) return;
       bad_minor_ = layout_.first(k) + info;
@@ -47,7 +47,7 @@ class Insertion {
 
   // Tile (i, j) of the panel of step k.
   void insert_solve(int i, int j, int k) {
-    insert_(space_.task("trsm").read(tile_(k, k)).update(tile_(i, j)),
+    insert_(space_.task("trsm").in(tile_(k, k)).inout(tile_(i, j)),
             [this, lower = i > j](View<const double> diagonal, View<double> a) {
               if (lower) {
                 kernels_.solve_upper(tile_of(diagonal), tile_of(a));
@@ -58,7 +58,7 @@ class Insertion {
   }
 
   void insert_gemm(int i, int j, int k) {
-    insert_(space_.task("gemm").read(tile_(i, k), tile_(k, j)).update(tile_(i, j)),
+    insert_(space_.task("gemm").in(tile_(i, k), tile_(k, j)).inout(tile_(i, j)),
             [this](View<const double> a, View<const double> b, View<double> c) {
               kernels_.gemm(tile_of(a), tile_of(b), tile_of(c));
             });

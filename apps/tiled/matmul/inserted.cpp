@@ -44,12 +44,12 @@ class Insertion {
       kernels_.gemm(tile_of(a), tile_of(b), tile_of(c));
     };
     if (slices_ == 1) {
-      insert_(space_.task("gemm").read(a_(i, k), b_(k, j)).update(c_(i, j)), gemm);
+      insert_(space_.task("gemm").in(a_(i, k), b_(k, j)).inout(c_(i, j)), gemm);
     } else {
       const int rank = k % slices_ * group_ + i % group_grid_.rows * group_grid_.columns +
                        j % group_grid_.columns;
       auto& c = c_(i, j);
-      insert_(space_.task("gemm").read(a_(i, k), b_(k, j)).reduce(c, imbrex::op::sum).on(rank),
+      insert_(space_.task("gemm").in(a_(i, k), b_(k, j)).reduce(c, imbrex::op::sum).on(rank),
               gemm);
     }
   }

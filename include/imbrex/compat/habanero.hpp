@@ -157,7 +157,8 @@ void finish_owns(const ddf<T>& value) {
   imbrex::finish_owns(value.future());
 }
 
-/// Spawns a task, which finish() waits for. Suspends if the caller is far ahead (IMBREX_WINDOW).
+/// Spawns a task, which finish() waits for. Suspends if the caller is far ahead
+/// (IMBREX_TASKS_AHEAD).
 template <class F>
   requires std::invocable<std::decay_t<F>&>
 void async(F&& body, const Where& where = Where::current()) {

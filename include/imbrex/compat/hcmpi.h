@@ -272,7 +272,7 @@ typedef struct {
 
 /* Spawns a task that calls body(argument). With `bytes`, the argument is a copy of so many bytes
    from `in` on, which the task owns (the IN of Habanero-C); with 0, it is `in` itself. `clauses`
-   may be null. Returns at once; suspends if the caller is IMBREX_WINDOW tasks ahead.
+   may be null. Returns at once; suspends if the caller is IMBREX_TASKS_AHEAD tasks ahead.
 
    A task that awaits a failed future does not run, and the finish around it returns that failure. A
    body that returns with a finish open is misuse (MPI_ERR_OTHER): the finish is closed, and the

@@ -79,9 +79,9 @@ struct BodyOps {
 
 // Returns the memory of a task: `bytes` for its closure, aligned to 64. The caller constructs the
 // closure there, then calls submit(), or discard() if the construction failed. Suspends if the
-// caller is IMBREX_WINDOW tasks ahead: other tasks then run first. Throws Error after shutdown.
-// create() takes a `spec` without accesses. create_with_accesses() takes one with accesses, and
-// throws Error if it names one address with two kinds.
+// caller is IMBREX_TASKS_AHEAD tasks ahead: other tasks then run first. Throws Error after
+// shutdown. create() takes a `spec` without accesses. create_with_accesses() takes one with
+// accesses, and throws Error if it names one address with two kinds.
 [[nodiscard]] void* create(const TaskSpec& spec, const BodyOps& ops, std::size_t bytes);
 [[nodiscard]] void* create_with_accesses(const TaskSpec& spec, const BodyOps& ops,
                                          std::size_t bytes);

@@ -16,12 +16,9 @@ extern "C" {
 typedef struct imbrex_space_s* imbrex_space_t;
 typedef struct imbrex_data_s* imbrex_data_t; /* lives as long as its space */
 
-enum {
-  IMBREX_DATA_READ = 0,
-  IMBREX_DATA_WRITE,  /* the task does not read the value before */
-  IMBREX_DATA_UPDATE, /* reads and writes */
-  IMBREX_DATA_REDUCE  /* adds to the datum by `reduction`, in any order and on any ranks */
-};
+/* The kinds of access: IMBREX_IN, IMBREX_OUT and IMBREX_INOUT of imbrex.h, and this one, which adds
+   to the datum by `reduction`, in any order and on any ranks. */
+enum { IMBREX_DATA_REDUCE = 32 };
 
 /* A reduction lives as long as the space; its address identifies it. Both functions handle
    `count` contiguous elements. Any thread may call them; they must not wait. */
@@ -32,7 +29,7 @@ typedef struct {
 
 typedef struct {
   imbrex_data_t data;
-  int mode;
+  int kind;
   const imbrex_data_reduction* reduction; /* for IMBREX_DATA_REDUCE */
 } imbrex_data_access;
 
@@ -55,7 +52,7 @@ typedef struct {
   const void* argument;
   size_t argument_bytes; /* 0: the body gets `argument`; else a copy of so many bytes of it */
   int access_count;
-  const imbrex_data_access* accesses; /* read by imbrex_data_insert() only */
+  const imbrex_data_access* accesses; /* read by imbrex_data_launch() only */
   int priority;                       /* a larger number runs first, and its data travel first */
   int on;   /* a rank of the space; -1: the owner of the first datum that it writes */
   int kept; /* 1: `name` is a literal, or from imbrex_keep() */
@@ -69,12 +66,14 @@ typedef struct {
 
 typedef struct {
   const char* name; /* for messages; copied; null: "space" */
-  int64_t window;   /* how many tasks of this rank insert() may be ahead; 0: any number; -1: 4096 */
+  int64_t tasks_ahead; /* of this rank, that have not run; 0: any number; -1: 4096 */
 } imbrex_space_options;
 
 /* Frees the space and its data. Collective. Suspends until all ranks have called it. Failures
    since the last finish are printed, and the process fails. */
 int imbrex_space_free(imbrex_space_t* space);
+/* Return the number of this rank, and of the ranks of the space; -1 for a null space. Never
+   suspend. */
 int imbrex_space_rank(imbrex_space_t space);
 int imbrex_space_size(imbrex_space_t space);
 
@@ -86,17 +85,19 @@ int imbrex_space_size(imbrex_space_t space);
 int imbrex_data_create(imbrex_space_t space, int owner, size_t rows, size_t columns,
                        size_t element_bytes, void* memory, size_t leading, const char* name,
                        imbrex_data_t* data);
-int imbrex_data_owner(imbrex_data_t data); /* after the tasks inserted so far; -1: no owner */
+/* Returns the owner after the tasks inserted so far; -1: no owner, or a null datum. Never
+   suspends. */
+int imbrex_data_owner(imbrex_data_t data);
 
 /* Inserts a task. Every rank inserts the same sequence; the body runs on one rank. Suspends if
-   this rank is a window of tasks ahead of the tasks that have run. */
-int imbrex_data_insert(imbrex_space_t space, const imbrex_data_task_spec* spec);
+   this rank is `tasks_ahead` tasks ahead of the tasks that have run. */
+int imbrex_data_launch(imbrex_space_t space, const imbrex_data_task_spec* spec);
 /* Returns 0 if this rank may leave the insertion out, 1 if it must insert, -1 if the spec is
    wrong. It counts only if the rank asks for each task in turn, and if all tasks that write a
    datum run on its owner. Never suspends. */
 int imbrex_data_concerns(imbrex_space_t space, const imbrex_data_task_spec* spec);
 /* Inserts a flush, as a part of the sequence. After it the owner has the value. May suspend, as
-   imbrex_data_insert(). */
+   imbrex_data_launch(). */
 int imbrex_data_flush(imbrex_data_t data, const char* file, int line);
 int imbrex_data_discard(imbrex_data_t data, const char* file, int line);
 int imbrex_data_move(imbrex_data_t data, int owner, const char* file, int line);

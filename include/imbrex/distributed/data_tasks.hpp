@@ -18,13 +18,10 @@
 
 #include "imbrex/accumulator.hpp"
 #include "imbrex/detail/distributed/data_space.hpp"
-#include "imbrex/detail/name.hpp"
+#include "imbrex/name.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex {
-
-using detail::SpaceCounters;
-using detail::SpaceOptions;
 
 template <class T>
 class Data;
@@ -91,7 +88,7 @@ class Views {
   /// How many data the list has, and a view of one. The index is not checked.
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] View<T> operator[](const std::size_t index) const noexcept {
-    const detail::DataPlace& place = places_[index];
+    const detail::DataMemory& place = places_[index];
     return {static_cast<T*>(place.memory), place.shape.rows, place.shape.columns,
             place.shape.leading};
   }
@@ -100,10 +97,10 @@ class Views {
   friend class Data<std::remove_const_t<T>>;
   friend struct detail::OneView<T>;
   friend struct detail::ListOfViews<T>;
-  Views(const detail::DataPlace* const places, const std::size_t count) noexcept
+  Views(const detail::DataMemory* const places, const std::size_t count) noexcept
       : places_(places), count_(count) {}
 
-  const detail::DataPlace* places_;
+  const detail::DataMemory* places_;
   std::size_t count_;
 };
 
@@ -124,7 +121,7 @@ class Data {
   /// The value on the owner, after finish(). Throws Error on another rank, and if the last value is
   /// on another rank: flush() brings it.
   [[nodiscard]] View<T> view() const {
-    const detail::DataPlace place = detail::place_of(datum());
+    const detail::DataMemory place = detail::memory_of(datum());
     return Views<T>(&place, 1)[0];
   }
  private:
@@ -148,14 +145,14 @@ namespace detail {
 template <class T>
 struct OneView {
   std::size_t first;
-  [[nodiscard]] View<T> of(const DataPlace* const places) const noexcept {
+  [[nodiscard]] View<T> of(const DataMemory* const places) const noexcept {
     return Views<T>(places + first, 1)[0];
   }
 };
 template <class T>
 struct ListOfViews {
   std::size_t first, count;
-  [[nodiscard]] Views<T> of(const DataPlace* const places) const noexcept {
+  [[nodiscard]] Views<T> of(const DataMemory* const places) const noexcept {
     return {places + first, count};
   }
 };
@@ -222,38 +219,39 @@ class DataAccesses {
 
 }  // namespace detail
 
-/// Describes one task of a space, then inserts it. The body gets one argument for each named datum
-/// or list, in the same order: a View for a datum, Views for a list; with const elements where the
-/// task only reads. Thread safety: one thread uses a builder. Only insert() suspends.
+/// Describes one task of a space, then inserts it by launch(). The body gets one argument for each
+/// named datum or list, in the same order: a View for a datum, Views for a list; with const
+/// elements where the task only reads. Thread safety: one thread uses a builder. Only launch()
+/// suspends.
 template <class... Parts>
 class [[nodiscard]] DataTaskBuilder {
  public:
   /// The task reads these data.
   template <class... T>
-  [[nodiscard]] auto read(const Data<T>&... data) && {
-    return std::move(*this).template add<detail::DataMode::read>(nullptr, data...);
+  [[nodiscard]] auto in(const Data<T>&... data) && {
+    return std::move(*this).template add<detail::DataMode::in>(nullptr, data...);
   }
   template <class T>
-  [[nodiscard]] auto read(const std::vector<Data<T>>& data) && {
-    return std::move(*this).template add_list<detail::DataMode::read>(data);
+  [[nodiscard]] auto in(const std::vector<Data<T>>& data) && {
+    return std::move(*this).template add_list<detail::DataMode::in>(data);
   }
   /// The task writes all of these data, and does not read their values before.
   template <class... T>
-  [[nodiscard]] auto write(const Data<T>&... data) && {
-    return std::move(*this).template add<detail::DataMode::write>(nullptr, data...);
+  [[nodiscard]] auto out(const Data<T>&... data) && {
+    return std::move(*this).template add<detail::DataMode::out>(nullptr, data...);
   }
   template <class T>
-  [[nodiscard]] auto write(const std::vector<Data<T>>& data) && {
-    return std::move(*this).template add_list<detail::DataMode::write>(data);
+  [[nodiscard]] auto out(const std::vector<Data<T>>& data) && {
+    return std::move(*this).template add_list<detail::DataMode::out>(data);
   }
   /// The task reads and writes these data.
   template <class... T>
-  [[nodiscard]] auto update(const Data<T>&... data) && {
-    return std::move(*this).template add<detail::DataMode::update>(nullptr, data...);
+  [[nodiscard]] auto inout(const Data<T>&... data) && {
+    return std::move(*this).template add<detail::DataMode::inout>(nullptr, data...);
   }
   template <class T>
-  [[nodiscard]] auto update(const std::vector<Data<T>>& data) && {
-    return std::move(*this).template add_list<detail::DataMode::update>(data);
+  [[nodiscard]] auto inout(const std::vector<Data<T>>& data) && {
+    return std::move(*this).template add_list<detail::DataMode::inout>(data);
   }
   /// The task adds to this datum by `op` (imbrex::op::sum and others of accumulator.hpp, or an
   /// operation of the program). Consecutive tasks that add with one `op` run in any order and on
@@ -283,13 +281,13 @@ class [[nodiscard]] DataTaskBuilder {
   }
 
   /// Inserts the task: one rank calls `function` with the views, as a task; other ranks do not even
-  /// copy it. Suspends if this rank is a window of tasks ahead of the tasks that have run. Throws
+  /// copy it. Suspends if this rank is `tasks_ahead` tasks ahead of those that have run. Throws
   /// Error if the rank is not in the space, if no rank follows from the written data, if one datum
   /// is named twice, and if a datum is read that no task has written. If `function` throws, tasks
   /// that need its results do not run, on any rank, and finish() throws on each rank.
   template <class F>
     requires std::invocable<std::decay_t<F>&, decltype(std::declval<Parts>().of(nullptr))...>
-  void insert(F&& function) && {
+  void launch(F&& function) && {
     using Body = detail::DataBody<std::decay_t<F>, std::tuple<Parts...>>;
     static_assert(alignof(Body) <= 64,
                   "a task's closure, what its lambda captures, may be aligned to 64 bytes at most");
@@ -317,7 +315,7 @@ class [[nodiscard]] DataTaskBuilder {
       : space_(space), spec_(spec), accesses_(std::move(accesses)), parts_(parts) {}
 
   template <detail::DataMode mode, class T>
-  using Element = std::conditional_t<mode == detail::DataMode::read, const T, T>;
+  using Element = std::conditional_t<mode == detail::DataMode::in, const T, T>;
 
   template <detail::DataMode mode, class... T>
   [[nodiscard]] auto add(const detail::DataReduction* const reduction,
@@ -384,7 +382,7 @@ class SpaceBase {
     return make<T>(-1, {count, 1, count, sizeof(T)}, nullptr, name);
   }
 
-  /// Begins the description of a task, which insert() ends. Never suspends.
+  /// Begins the description of a task, which launch() ends. Never suspends.
   [[nodiscard]] DataTaskBuilder<> task(
       const Name name,
       const std::source_location where = std::source_location::current()) noexcept {
@@ -394,7 +392,7 @@ class SpaceBase {
   /// Inserts a step that is a part of the sequence, as a task is. After flush() the owner has the
   /// value. After discard() no rank has it, and its memory is freed. After move() `owner` has it,
   /// and tasks that write it run there. All ranks that insert the whole loop must insert it. May
-  /// suspend, as insert().
+  /// suspend, as launch().
   template <class T>
   void flush(const Data<T>& data,
              const std::source_location where = std::source_location::current()) {

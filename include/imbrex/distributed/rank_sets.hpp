@@ -19,7 +19,9 @@ namespace imbrex::detail {
 
 inline void refuse_inter(const MPI_Comm comm, const std::string& what) {
   int inter = 0;
-  MPI_Comm_test_inter(comm, &inter);
+  if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) {
+    throw Error("imbrex: " + what + " on a communicator that MPI refuses, or in an event handler");
+  }
   if (inter == 0) return;
   throw Error("imbrex: " + what + " on an inter-communicator: use MPI_Intercomm_merge first");
 }

@@ -13,17 +13,20 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Call it before MPI_Init: MPI_Init then opens messages between the ranks of MPI_COMM_WORLD, for
-   data, futures, pools and calls that span ranks. One rank that calls it is enough.
-   IMBREX_ERR_USE: MPI_Init has been called, and has not opened them. Thread safety: any thread;
-   never suspends. */
-int imbrex_open_messages(void);
+/* Before MPI_Init: MPI_Init shall open messages between the ranks of MPI_COMM_WORLD, if one rank
+   says so. Later it does nothing. Any thread; never suspends. */
+void imbrex_open_messages_at_init(void);
 /* Returns a number that no other rank returns, while messages are open. Any thread; never
    suspends. */
 uint64_t imbrex_new_id(void);
 #ifdef __cplusplus
 }
 #endif
+
+/* A program that includes this file needs messages. */
+__attribute__((constructor)) static void imbrex_needs_messages(void) {
+  imbrex_open_messages_at_init();
+}
 
 /* Translates `count` ranks of `comm`, an intra-communicator, to ranks of MPI_COMM_WORLD: below 0
    where MPI_COMM_WORLD has no such rank. Any thread; never suspends. */

@@ -40,7 +40,7 @@
 #include "distributed/carrier/waves.hpp"
 #include "distributed/pool/messages.hpp"
 #include "distributed/pool/search.hpp"
-#include "imbrex/detail/name.hpp"
+#include "imbrex/name.hpp"
 #include "imbrex/detail/waist.hpp"
 
 namespace imbrex::distributed {

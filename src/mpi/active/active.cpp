@@ -21,18 +21,11 @@ static_assert(transfer_bytes_max <= std::numeric_limits<int>::max());
 static_assert(Packet::place_after(sizeof(PacketHead)) + sizeof(MessageHead) + message_bytes_max <=
               packet_bytes);
 
-bool is_initialised() noexcept {
-  int initialised = 0;
-  PMPI_Initialized(&initialised);
-  return initialised != 0;
-}
-
 void require_open(const char* const call) {
   if (is_open()) return;
-  throw Error(std::string("imbrex: active::") + call +
-              " while messages between ranks are not open: call imbrex::open_messages() before "
-              "MPI_Init, and end every Space, FutureSpace, WorkPool and remote call before "
-              "MPI_Finalize");
+  throw Error(std::string("imbrex: messages between ranks are not open any more (active::") + call +
+              "): end every Space, FutureSpace, WorkPool and remote call before MPI_Finalize, and "
+              "before the program exits");
 }
 
 int rank_of(const char* const call, const int rank) {
@@ -77,8 +70,8 @@ void require_countable(const char* const call, const std::size_t bytes) {
 
 }  // namespace
 
-bool want() noexcept { return is_initialised() ? is_open() : wishes.want(); }
-bool want_calls() noexcept { return is_initialised() ? calls_are_open() : wishes.want_calls(); }
+void want() noexcept { wishes.want(); }
+void want_calls() noexcept { wishes.want_calls(); }
 void take_calls_by(void (*const begin)()) noexcept { wishes.take_calls = begin; }
 
 bool is_open() noexcept { return post().is_open(); }

@@ -39,11 +39,11 @@ enum class Id : std::uint8_t {
   first_free = 16, last = 63
 };
 
-// Says, before MPI_Init, that this process may use active messages. False: MPI_Init has been
-// called, and has not opened them.
-bool want() noexcept;
+// Says, before MPI_Init, that this process may use active messages. After MPI_Init it changes
+// nothing.
+void want() noexcept;
 // Says that this process may call functions of other ranks, too.
-bool want_calls() noexcept;
+void want_calls() noexcept;
 // If a rank has called want_calls(), MPI_Init calls `begin` on all ranks: a rank that may be called
 // must take the messages of calls. REQUIRES: the library is being loaded. `begin` makes no task and
 // does not wait.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// imbrex/mpi.h: scopes in which collectives start in one order on all ranks: imbrex::ordered(),
-// begun and ended by functions of C.
+// imbrex/mpi.h: scopes in which collectives start in one order on all ranks:
+// imbrex::order_collectives(), begun and ended by functions of C.
 #include <memory>
 
 #include "c/guard.hpp"
@@ -28,8 +28,8 @@ int end() noexcept {
   return guard_mpi([] {
     OrderScope* const scope = order::innermost();
     if (scope == nullptr || !scope->is_of_c) {
-      throw Error("imbrex: imbrex_ordered_end() in a task without an open imbrex_ordered_begin(): "
-                  "each imbrex_ordered_end() ends the last imbrex_ordered_begin() of its task");
+      throw Error("imbrex: imbrex_collective_order_end() in a task without an open "
+                  "imbrex_collective_order_begin(): it ends the last one of its task");
     }
     order::close(*scope);
     delete scope;
@@ -45,25 +45,25 @@ using imbrex::detail::OrderScope;
 #pragma GCC visibility push(default)
 extern "C" {
 
-int imbrex_ordered_begin(const uint64_t key) {
+int imbrex_collective_order_begin(const uint64_t key) {
   return imbrex::mpi::begin([&] { return OrderScope{.key = key, .is_of_c = true}; });
 }
 
-int imbrex_ordered_begin_by_name(const char* const name) {
+int imbrex_collective_order_begin_by_name(const char* const name) {
   return imbrex::mpi::begin([&] {
     imbrex::c::require(name, "the name of an order");
     return OrderScope{.key = imbrex::mpi::order::key_of(name), .is_of_c = true};
   });
 }
 
-int imbrex_ordered_begin_as_spawned(const void* const object, const int count) {
+int imbrex_collective_order_begin_as_spawned(const void* const object, const int count) {
   return imbrex::mpi::begin([&] {
     imbrex::c::require(object, "the object whose access orders collectives");
     return imbrex::mpi::order::by_access(object, 0, count, true);
   });
 }
 
-int imbrex_ordered_end(void) { return imbrex::mpi::end(); }
+int imbrex_collective_order_end(void) { return imbrex::mpi::end(); }
 
 }  // extern "C"
 #pragma GCC visibility pop

@@ -23,7 +23,7 @@ std::atomic<pid_t> told_process{0};
 void tell(const std::string& what, const int code) {
   const int rank = told_rank.load(std::memory_order_relaxed);
   if (rank < 0 || told_process.load(std::memory_order_relaxed) != getpid()) return;
-  say("rank " + std::to_string(rank) + what + std::to_string(code));
+  print("rank " + std::to_string(rank) + what + std::to_string(code));
 }
 
 void tell_end(const int status, void*) {
@@ -39,7 +39,7 @@ void tell_process() {
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   char host[HOST_NAME_MAX + 1] = "";
   gethostname(host, sizeof host - 1);
-  say("rank " + std::to_string(rank) + " is process " + std::to_string(getpid()) + " on " + host);
+  print("rank " + std::to_string(rank) + " is process " + std::to_string(getpid()) + " on " + host);
   told_process.store(getpid(), std::memory_order_relaxed);
   told_rank.store(rank, std::memory_order_relaxed);
   on_exit(tell_end, nullptr);

@@ -15,9 +15,9 @@ std::atomic<bool> in_child{false};  // written while the process has one thread
 void tell_of_child() noexcept {
   static std::atomic<bool> printed{false};  // any thread
   if (printed.exchange(true, std::memory_order_relaxed)) return;
-  say("MPI is called in a child of fork(), which is no rank: imbrex leaves the call to MPI, where "
-      "it may fail, wait for ever, or take messages of the parent. Call MPI in the parent, or "
-      "start ranks by mpirun or MPI_Comm_spawn.");
+  print("MPI is called in a child of fork(), which is no rank: imbrex leaves the call to MPI, "
+        "where it may fail, wait for ever, or take messages of the parent. Call MPI in the parent, "
+        "or start ranks by mpirun or MPI_Comm_spawn.");
 }
 
 }  // namespace
@@ -39,9 +39,9 @@ bool call_while_inactive() noexcept {
   static std::atomic<bool> printed{false};  // any thread
   if (detail::in_task() && !switches.is_ending.load(std::memory_order_relaxed) &&
       !printed.exchange(true, std::memory_order_relaxed)) {
-    say("an MPI call in task " + detail::describe_current_task() +
-        " may block its worker: imbrex suspends tasks in MPI only between MPI_Init and "
-        "MPI_Finalize. A program that uses sessions can call MPI_Init, too.");
+    print("an MPI call in task " + detail::describe_current_task() +
+          " may block its worker: imbrex suspends tasks in MPI only between MPI_Init and "
+          "MPI_Finalize. A program that uses sessions can call MPI_Init, too.");
   }
   return false;
 }

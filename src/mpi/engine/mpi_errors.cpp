@@ -35,7 +35,7 @@
 
 namespace imbrex::mpi {
 
-void end_all(MPI_Comm comm, int code) noexcept {
+void abort_all(MPI_Comm comm, int code) noexcept {
   // MPICH's mpiexec drops output that it has not yet passed on when a process aborts.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   tell_abort(code);
@@ -170,7 +170,7 @@ MPI_Errhandler fatal = MPI_ERRHANDLER_NULL;
                "%s. The communicator's error handler is MPI_ERRORS_ARE_FATAL, so the program "
                "ends; MPI_Comm_set_errhandler changes that.\n",
                error.what());
-  end_all(comm, error.error_class());
+  abort_all(comm, error.error_class());
 }
 
 void on_fatal(MPI_Comm* comm, int* code, ...) {
@@ -294,7 +294,7 @@ std::string describe_failed(const MPI_Comm comm) {
   return text.empty() ? text : text + (count == 1 ? " has failed" : " have failed");
 }
 
-void say(const std::string& text) { detail::print("imbrex: " + text + "\n"); }
+void print(const std::string& text) { detail::print("imbrex: " + text + "\n"); }
 
 int raise_error(const Call& call, int code) {
   return call_handler(call, detail::current_task(), code);

@@ -31,10 +31,10 @@ struct Operation;
 [[nodiscard]] std::string describe_failed(MPI_Comm comm);
 
 // Calls PMPI_Abort, after earlier output has had time to reach the terminal.
-[[noreturn]] void end_all(MPI_Comm comm, int code) noexcept;
+[[noreturn]] void abort_all(MPI_Comm comm, int code) noexcept;
 
 // Prints a line of imbrex on standard error.
-void say(const std::string& text);
+void print(const std::string& text);
 
 // The text of an Error without "imbrex: ", for a message that names imbrex itself.
 [[nodiscard]] std::string unprefixed(const std::exception& error);

@@ -160,7 +160,7 @@ void start(detail::Poller& poller) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0 && !now.choice.why.empty()) {
-    say("progress: " + describe(now.choice));
+    print("progress: " + describe(now.choice));
   }
   prepare(poller, now.choice.runs);
   detail::add_poller(poller);
@@ -211,9 +211,9 @@ void report(const bool prints) {
     sum.row.notices += row.notices;
   }
   for (const auto& [mode, sum] : sums) {
-    say(fmt::format("progress of {} of {} ranks: {}; progress thread: {:.0f} polls, {:.3f} s; "
-                    "{:.0f} completions noticed inside MPI",
-                    sum.ranks, ranks, mode, sum.row.polls, sum.row.seconds, sum.row.notices));
+    print(fmt::format("progress of {} of {} ranks: {}; progress thread: {:.0f} polls, {:.3f} s; "
+                      "{:.0f} completions noticed inside MPI",
+                      sum.ranks, ranks, mode, sum.row.polls, sum.row.seconds, sum.row.notices));
   }
 }
 

@@ -4,9 +4,6 @@
 #include <atomic>
 #include <climits>
 #include <memory>
-#include <new>
-#include <string>
-#include <system_error>
 #include <utility>
 
 #include "base/arch.hpp"
@@ -14,7 +11,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/abi/switches.hpp"
 #include "mpi/engine/engine.hpp"
-#include "mpi/engine/handlers.hpp"
+#include "mpi/engine/guard_mpi.hpp"
 #include "mpi/engine/lifetime.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/interfaces/continue.hpp"
@@ -105,8 +102,8 @@ struct Probe : messages::Listener {
   std::unique_ptr<Awaited> awaited;
 };
 
-int probe(imbrex_queue& queue, const messages::Envelope wanted, MPI_Comm comm,
-          const std::uint64_t tag) {
+void probe(imbrex_queue& queue, const messages::Envelope wanted, MPI_Comm comm,
+           const std::uint64_t tag) {
   const messages::Arguments arguments{nullptr, 0, MPI_BYTE, wanted, comm};
   messages::Communicator* const communicator = messages::communicator_of(comm);
   if (communicator == nullptr || wanted.source == MPI_PROC_NULL ||
@@ -115,21 +112,17 @@ int probe(imbrex_queue& queue, const messages::Envelope wanted, MPI_Comm comm,
     MPI_Message message = MPI_MESSAGE_NULL;
     MPI_Status status = {};
     const int code = MPI_Mprobe(wanted.source, wanted.tag, comm, &message, &status);
-    if (code != MPI_SUCCESS) return code;
-    std::make_unique<Awaited>(queue, tag).release()->arrive(code, status, message);
-    return MPI_SUCCESS;
+    return std::make_unique<Awaited>(queue, tag).release()->arrive(code, status, message);
   }
   auto expected = std::make_unique<Probe>(arguments, *communicator,
                                           std::make_unique<Awaited>(queue, tag));
   messages::Arrived arrived;
   if (communicator->begin_probe(wanted, expected->receive, &arrived) == messages::Begun::held) {
-    expected->awaited.release()->arrive(MPI_SUCCESS, arrived.status, arrived.message);
-    return MPI_SUCCESS;
+    return expected->awaited.release()->arrive(MPI_SUCCESS, arrived.status, arrived.message);
   }
   Probe& waiting = *expected.release();
   if (!waiting.receive.attend(waiting)) Probe::on_completion(waiting);
   detail::wake_poller();  // the caller returns: an idle worker must poll MPI
-  return MPI_SUCCESS;
 }
 
 int take(imbrex_queue& queue, const int most, imbrex_completion out[]) noexcept {
@@ -154,11 +147,6 @@ int poll(imbrex_queue& queue, const int us, const int most, imbrex_completion ou
   }
 }
 
-int refuse(const int code, const char* text) {
-  say(text);
-  return code;
-}
-
 }  // namespace
 
 }  // namespace imbrex::mpi
@@ -174,36 +162,31 @@ imbrex_queue::~imbrex_queue() {
 
 extern "C" [[gnu::visibility("default")]] int imbrex_queue_open(imbrex_queue** queue, int* fd) {
   using namespace imbrex::mpi;
-  if (queue == nullptr || fd == nullptr) {
-    return refuse(MPI_ERR_ARG, "imbrex_queue_open is given a null pointer for one of its results");
-  }
-  try {
+  return guard_mpi([=] {
+    imbrex::c::require(queue, "`queue` of imbrex_queue_open");
+    imbrex::c::require(fd, "`fd` of imbrex_queue_open");
     *queue = std::make_unique<imbrex_queue>().release();
-  } catch (const std::system_error& error) {
-    say(std::string("imbrex_queue_open: ") + error.what());
-    return MPI_ERR_OTHER;
-  } catch (const std::bad_alloc&) {
-    return refuse(MPI_ERR_NO_MEM, "imbrex_queue_open: no memory for a queue");
-  }
-  *fd = (*queue)->done.descriptor();
-  return MPI_SUCCESS;
+    *fd = (*queue)->done.descriptor();
+  });
 }
 
 extern "C" [[gnu::visibility("default")]] int imbrex_continue_to(imbrex_queue* queue,
                                                                  MPI_Request* request,
                                                                  const uint64_t tag) {
   using namespace imbrex::mpi;
-  if (queue == nullptr || request == nullptr) {
-    return refuse(MPI_ERR_ARG, "imbrex_continue_to is given a null pointer as queue or as request");
-  }
-  auto awaited = std::make_unique<Awaited>(*queue, tag);
-  const int code = imbrex_continue(request, &Awaited::arrived, awaited.get());
-  if (code == MPI_SUCCESS) {
+  std::unique_ptr<Awaited> awaited;
+  const int code = guard_mpi([&] {
+    imbrex::c::require(queue, "`queue` of imbrex_continue_to");
+    awaited = std::make_unique<Awaited>(*queue, tag);
+  });
+  if (code != IMBREX_SUCCESS) return code;
+  const int its_code = imbrex_continue(request, &Awaited::arrived, awaited.get());
+  if (its_code == IMBREX_SUCCESS) {
     static_cast<void>(awaited.release());
   } else {
     queue->leave();
   }
-  return code;
+  return its_code;
 }
 
 extern "C" [[gnu::visibility("default")]] int imbrex_mprobe_to(imbrex_queue* queue,
@@ -211,14 +194,11 @@ extern "C" [[gnu::visibility("default")]] int imbrex_mprobe_to(imbrex_queue* que
                                                                const int message_tag,
                                                                MPI_Comm comm, const uint64_t tag) {
   using namespace imbrex::mpi;
-  if (queue == nullptr) return refuse(MPI_ERR_ARG, "imbrex_mprobe_to is given a null pointer as "
-                                                   "queue");
-  if (refused("imbrex_mprobe_to")) return MPI_ERR_OTHER;
-  if (!in_service()) {
-    return refuse(MPI_ERR_OTHER, "imbrex_mprobe_to is called outside of MPI_Init and MPI_Finalize: "
-                                 "call MPI_Init first");
-  }
-  return probe(*queue, {source, message_tag}, comm, tag);
+  return guard_mpi([&] {
+    imbrex::c::require(queue, "`queue` of imbrex_mprobe_to");
+    require_service("imbrex_mprobe_to");
+    probe(*queue, {source, message_tag}, comm, tag);
+  });
 }
 
 extern "C" [[gnu::visibility("default")]] int imbrex_queue_take(imbrex_queue* queue, const int n,
@@ -235,25 +215,25 @@ extern "C" [[gnu::visibility("default")]] int imbrex_queue_poll(imbrex_queue* qu
 extern "C" [[gnu::visibility("default")]] int imbrex_queue_cancel(imbrex_queue* queue,
                                                                   const uint64_t tag) {
   using namespace imbrex::mpi;
-  if (queue == nullptr) return refuse(MPI_ERR_ARG, "imbrex_queue_cancel is given a null pointer as "
-                                                   "queue");
-  if (refused("imbrex_queue_cancel") || !in_service()) return MPI_ERR_OTHER;
-  cancel_continued(&Awaited::arrived, [=](const void* argument) {
-    return static_cast<const Awaited*>(argument)->is(queue, tag);
+  return guard_mpi([=] {
+    imbrex::c::require(queue, "`queue` of imbrex_queue_cancel");
+    require_service("imbrex_queue_cancel");
+    cancel_continued(&Awaited::arrived, [=](const void* argument) {
+      return static_cast<const Awaited*>(argument)->is(queue, tag);
+    });
+    messages::cancel_where(
+        [=](const messages::Listener& listener) {
+          return listener.fire == &Probe::on_completion &&
+                 static_cast<const Probe&>(listener).awaited->is(queue, tag);
+        },
+        [](const Operation&) { return false; });
   });
-  messages::cancel_where(
-      [=](const messages::Listener& listener) {
-        return listener.fire == &Probe::on_completion &&
-               static_cast<const Probe&>(listener).awaited->is(queue, tag);
-      },
-      [](const Operation&) { return false; });
-  return MPI_SUCCESS;
 }
 
 extern "C" [[gnu::visibility("default")]] int imbrex_queue_close(imbrex_queue* queue) {
   using namespace imbrex::mpi;
-  if (queue == nullptr) return MPI_SUCCESS;
+  if (queue == nullptr) return IMBREX_SUCCESS;
   queue->closed.store(true, std::memory_order_relaxed);
   queue->leave();
-  return MPI_SUCCESS;
+  return IMBREX_SUCCESS;
 }

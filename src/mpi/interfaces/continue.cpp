@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "imbrex/detail/plug_ins.hpp"
+#include "mpi/engine/guard_mpi.hpp"
 #include "mpi/engine/handlers.hpp"
 #include "mpi/engine/lifetime.hpp"
 #include "mpi/engine/mpi_errors.hpp"
@@ -71,8 +72,8 @@ const MPI_Status& result_of(const Given& given, const Given::End end) noexcept {
   Operation& its = *given.its;
   its.status.MPI_ERROR = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(its);
   if (end == Given::End::persistent) {
-    say("imbrex_continue was given a persistent request, which it cannot give back: the request is "
-        "freed. Use MPI_Wait or MPI_Test for persistent requests");
+    print("imbrex_continue was given a persistent request, which it cannot give back: the request "
+          "is freed. Use MPI_Wait or MPI_Test for persistent requests");
     its.status.MPI_ERROR = MPI_ERR_REQUEST;
   }
   return its.status;
@@ -151,27 +152,21 @@ MPI_Status status_of_null() noexcept {
   return messages::give_request(call, request, given, false, nullptr) == messages::Gave::complete;
 }
 
-int refuse(int code, const std::string& what) {
-  say("imbrex_continue " + what);
-  return code;
+void require(const bool right, const std::string& what) {
+  if (!right) throw Error("imbrex: imbrex_continue is given " + what);
 }
 
-int continue_all(int count, MPI_Request requests[], imbrex_continuation* function,
-                 void* argument) {
-  if (refused("imbrex_continue")) return MPI_ERR_OTHER;
-  if (!in_service()) {
-    return refuse(MPI_ERR_OTHER,
-                  "is called outside of MPI_Init and MPI_Finalize: call MPI_Init first");
-  }
-  if (count < 0) return refuse(MPI_ERR_COUNT, "is given " + std::to_string(count) + " requests");
-  if (function == nullptr) return refuse(MPI_ERR_ARG, "is given a null pointer as function");
+void continue_all(int count, MPI_Request requests[], imbrex_continuation* function,
+                  void* argument) {
+  note_asked_for();
+  require_service("imbrex_continue");
+  require(count >= 0, std::to_string(count) + " requests");
+  require(function != nullptr, "a null pointer as function");
+  require(requests != nullptr || count == 0, "a null pointer as requests");
   for (int i = 0; i < count; ++i) {
-    if (requests[i] == MPI_REQUEST_NULL) continue;
-    if (messages::requests().find(requests[i]).persistent() != nullptr) {
-      return refuse(MPI_ERR_REQUEST,
-                    "is given a persistent request, which it cannot give back: use MPI_Wait or "
-                    "MPI_Test for it");
-    }
+    require(requests[i] == MPI_REQUEST_NULL ||
+                messages::requests().find(requests[i]).persistent() == nullptr,
+            "a persistent request, which it cannot give back: use MPI_Wait or MPI_Test for it");
   }
 
   if (count == 1 && requests[0] != MPI_REQUEST_NULL) {
@@ -193,7 +188,6 @@ int continue_all(int count, MPI_Request requests[], imbrex_continuation* functio
     if (whole.let_go()) run_later({&Continuation::run, &whole, true});
   }
   detail::wake_poller();  // the caller goes on, so an idle worker must poll
-  return MPI_SUCCESS;
 }
 
 }  // namespace
@@ -214,25 +208,23 @@ void cancel_continued(imbrex_continuation* function, const Asks& argument) {
 extern "C" [[gnu::visibility("default")]] int imbrex_continue(MPI_Request* request,
                                                               imbrex_continuation* function,
                                                               void* argument) {
-  using namespace imbrex::mpi;
-  note_asked_for();
-  return continue_all(1, request, function, argument);
+  return imbrex_continue_all(1, request, function, argument);
 }
 
 extern "C" [[gnu::visibility("default")]] int imbrex_continue_all(int count,
                                                                   MPI_Request requests[],
                                                                   imbrex_continuation* function,
                                                                   void* argument) {
-  imbrex::mpi::note_asked_for();
-  return imbrex::mpi::continue_all(count, requests, function, argument);
+  using namespace imbrex::mpi;
+  return guard_mpi([=] { continue_all(count, requests, function, argument); });
 }
 
 extern "C" [[gnu::visibility("default")]] int imbrex_progress(void) {
   using namespace imbrex;
   if (!mpi::in_service()) return 0;
   if (mpi::in_handler()) {
-    mpi::say("imbrex_progress is called within a continuation or an event handler, and does "
-             "nothing there: the thread that runs the handler makes progress afterwards");
+    mpi::print("imbrex_progress is called within a continuation or an event handler, and does "
+               "nothing there: the thread that runs the handler makes progress afterwards");
     return 0;
   }
   return mpi::engine().poll();

@@ -15,9 +15,9 @@
 #include "imbrex/events.h"
 #include "mpi/abi/switches.hpp"
 #include "mpi/calls/told.hpp"
-#include "mpi/engine/handlers.hpp"
+#include "mpi/engine/engine.hpp"
+#include "mpi/engine/guard_mpi.hpp"
 #include "mpi/engine/lifetime.hpp"
-#include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/matching/communicators.hpp"
 
@@ -26,12 +26,12 @@ namespace imbrex::mpi {
 namespace {
 
 base::SpinLock events_lock;
-imbrex_event_handler* event_handler IMBREX_GUARDED_BY(events_lock) = nullptr;
+imbrex_mpi_event_handler* event_handler IMBREX_GUARDED_BY(events_lock) = nullptr;
 void* handler_argument IMBREX_GUARDED_BY(events_lock) = nullptr;
 // No bound: as many as the program has messages that it does not poll for.
-std::deque<imbrex_event> events IMBREX_GUARDED_BY(events_lock);
+std::deque<imbrex_mpi_event> events IMBREX_GUARDED_BY(events_lock);
 
-imbrex_event event_of(const int kind, MPI_Comm comm, const int peer, const int tag,
+imbrex_mpi_event event_of(const int kind, MPI_Comm comm, const int peer, const int tag,
                       MPI_Request request) {
   return {.kind = kind,
           .comm = comm,
@@ -46,8 +46,8 @@ imbrex_event event_of(const int kind, MPI_Comm comm, const int peer, const int t
 }
 
 struct Delivery {
-  imbrex_event event;
-  imbrex_event_handler* handler;
+  imbrex_mpi_event event;
+  imbrex_mpi_event_handler* handler;
   void* argument;
 
   static void run(void* self) {
@@ -57,7 +57,7 @@ struct Delivery {
 };
 
 // REQUIRES: no lock of the library is held.
-void deliver(const imbrex_event& event) {
+void deliver(const imbrex_mpi_event& event) {
   auto delivery = std::make_unique<Delivery>(event, nullptr, nullptr);
   {
     const std::lock_guard guard(events_lock);
@@ -72,7 +72,7 @@ void deliver(const imbrex_event& event) {
 
 // An arrival is reported together with the operations that the round completes, without a lock.
 struct ArrivalEvent : Operation {
-  imbrex_event event;
+  imbrex_mpi_event event;
 
   static void tell(Operation& self) noexcept {
     const std::unique_ptr<ArrivalEvent> owned(static_cast<ArrivalEvent*>(&self));
@@ -95,7 +95,7 @@ void note_incoming(Round& round, MPI_Comm comm, const MPI_Status& status, MPI_Re
 
 // Invariant (1): it is freed when the engine has reported it and MPI has freed the handle.
 struct WatchedSend : Operation {
-  imbrex_event event = {};  // `request` is the program's handle
+  imbrex_mpi_event event = {};  // `request` is the program's handle
   std::atomic<int> owners{2};
 
   void let_go() noexcept {
@@ -103,7 +103,7 @@ struct WatchedSend : Operation {
   }
   static void over(Operation& base) noexcept {
     WatchedSend& self = static_cast<WatchedSend&>(base);
-    imbrex_event event = self.event;
+    imbrex_mpi_event event = self.event;
     event.code = self.code;
     PMPI_Grequest_complete(event.request);  // MPI orders the code before the query
     self.let_go();
@@ -160,40 +160,28 @@ void note_part(const messages::EndedPart& it) {
 
 constexpr messages::Watcher watcher{&note_incoming, &watch_send, &note_part};
 
-// The object of `comm`. Null, after a report, if the call must not be made.
-messages::Communicator* communicator_for(const char* call, MPI_Comm comm) {
-  if (refused(call)) return nullptr;
-  messages::Communicator* const found = in_service() ? messages::communicator_of(comm) : nullptr;
+// The object of `comm`. Throws Error if `call` must not be made.
+messages::Communicator& communicator_for(const std::string& call, MPI_Comm comm) {
+  require_service(call);
+  messages::Communicator* const found = messages::communicator_of(comm);
   if (found == nullptr) {
-    say(call + std::string(in_service() ? " is given a communicator that MPI does not know"
-                                    : " is called outside of MPI_Init and MPI_Finalize: call "
-                                      "MPI_Init first"));
+    throw Error("imbrex: " + call + " is given a communicator that MPI does not know");
   }
-  return found;
+  return *found;
 }
 
-int begin(MPI_Comm comm) {
-  messages::Communicator* const it = communicator_for("imbrex_events_begin", comm);
-  if (it == nullptr) return MPI_ERR_COMM;
-  if (it->watcher() != nullptr) return MPI_SUCCESS;
-  if (!it->watch(watcher)) {
-    say("imbrex_events_begin works only where imbrex matches the receives of the communicator: set "
-        "neither mpi_assert_no_any_source nor mpi_assert_no_any_tag on it, nor "
-        "IMBREX_MATCH_ABOVE=1000000000");
-    return MPI_ERR_UNSUPPORTED_OPERATION;
+void begin(MPI_Comm comm) {
+  messages::Communicator& it = communicator_for("imbrex_mpi_events_begin", comm);
+  if (it.watcher() != nullptr) return;
+  if (!it.watch(watcher)) {
+    throw Error("imbrex: imbrex_mpi_events_begin works only where imbrex matches the receives of "
+                "the communicator: set neither mpi_assert_no_any_source nor mpi_assert_no_any_tag "
+                "on it, nor IMBREX_MATCH_ABOVE=1000000000");
   }
   detail::wake_poller();
-  return MPI_SUCCESS;
 }
 
-int end(MPI_Comm comm) {
-  messages::Communicator* const it = communicator_for("imbrex_events_end", comm);
-  if (it == nullptr) return MPI_ERR_COMM;
-  it->end_watch();
-  return MPI_SUCCESS;
-}
-
-bool take_event(imbrex_event* event) {
+bool take_event(imbrex_mpi_event* event) {
   const std::lock_guard guard(events_lock);
   if (events.empty()) return false;
   *event = events.front();
@@ -208,18 +196,23 @@ bool take_event(imbrex_event* event) {
 
 #define IMBREX_PUBLIC extern "C" [[gnu::visibility("default")]]
 
-IMBREX_PUBLIC int imbrex_events_begin(MPI_Comm comm) { return imbrex::mpi::begin(comm); }
-IMBREX_PUBLIC int imbrex_events_end(MPI_Comm comm) { return imbrex::mpi::end(comm); }
-
-IMBREX_PUBLIC int imbrex_event_poll(imbrex_event* event) {
+IMBREX_PUBLIC int imbrex_mpi_events_begin(MPI_Comm comm) {
+  return imbrex::mpi::guard_mpi([comm] { imbrex::mpi::begin(comm); });
+}
+IMBREX_PUBLIC int imbrex_mpi_events_end(MPI_Comm comm) {
   using namespace imbrex::mpi;
-  if (!in_service() || refused("imbrex_event_poll")) return 0;
+  return guard_mpi([comm] { communicator_for("imbrex_mpi_events_end", comm).end_watch(); });
+}
+
+IMBREX_PUBLIC int imbrex_mpi_event_poll(imbrex_mpi_event* event) {
+  using namespace imbrex::mpi;
+  if (!in_service() || refused("imbrex_mpi_event_poll")) return 0;
   if (take_event(event)) return 1;
   engine().poll();
   return take_event(event) ? 1 : 0;
 }
 
-IMBREX_PUBLIC void imbrex_event_set_handler(imbrex_event_handler* handler, void* argument) {
+IMBREX_PUBLIC void imbrex_mpi_event_set_handler(imbrex_mpi_event_handler* handler, void* argument) {
   const std::lock_guard guard(imbrex::mpi::events_lock);
   imbrex::mpi::note_asked_for();
   if (handler != nullptr) imbrex::mpi::switches.tells_calls.store(true, std::memory_order_relaxed);

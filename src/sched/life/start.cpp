@@ -50,7 +50,7 @@ void check_range(const char* const field, const std::int64_t value, const std::i
 base::Options merged(const RuntimeOptions& config) {
   base::Options options = base::read_options();
   check_range("workers", config.workers, 0, 4096);
-  check_range("window", config.window, -1, 1'000'000'000);
+  check_range("tasks_ahead", config.tasks_ahead, -1, 1'000'000'000);
   check_range("bind", config.bind, -1, 1);
   if (config.stack_bytes != 0) {
     check_range("stack_bytes", static_cast<std::int64_t>(config.stack_bytes), 16 << 10, 1 << 30);
@@ -62,7 +62,7 @@ base::Options merged(const RuntimeOptions& config) {
     options.STACK_SIZE = static_cast<std::int64_t>(life().stack_bytes);
   }
   if (config.stack_bytes != 0) options.STACK_SIZE = static_cast<std::int64_t>(config.stack_bytes);
-  if (config.window >= 0) options.WINDOW = config.window;
+  if (config.tasks_ahead >= 0) options.TASKS_AHEAD = config.tasks_ahead;
   if (config.bind >= 0) options.BIND = config.bind != 0;
   return options;
 }
@@ -394,9 +394,9 @@ RuntimeState::~RuntimeState() {
 Worker::Worker(RuntimeState& its_runtime, const int its_id)
     : tasks(its_runtime.task_slots), small(its_runtime.small_slots), runtime(&its_runtime),
       id(its_id),
-      window(its_runtime.options.WINDOW == 0
+      window(its_runtime.options.TASKS_AHEAD == 0
                  ? UINT32_MAX
-                 : static_cast<std::uint32_t>(its_runtime.options.WINDOW)),
+                 : static_cast<std::uint32_t>(its_runtime.options.TASKS_AHEAD)),
       enough_most(window == UINT32_MAX || !its_runtime.options.TRACE.empty() ? INT64_MAX : window),
       ties_all(!its_runtime.options.UNTIED) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Division: which workers belong to which place (imbrex/detail/place.hpp), as IMBREX_PLACES says.
+// Division: which workers belong to which place (imbrex/values/place.hpp), as IMBREX_PLACES says.
 // Knows no threads.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/topology.hpp"
-#include "imbrex/detail/place.hpp"
+#include "imbrex/values/place.hpp"
 
 namespace imbrex::sched {
 

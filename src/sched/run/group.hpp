@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Group: workers that run each other's tasks. All workers that the runtime makes form group 0, and
-// parts of them form one for each place (imbrex/detail/place.hpp); a plug-in forms others, for as
+// parts of them form one for each place (imbrex/values/place.hpp); a plug-in forms others, for as
 // long as it needs them (a team of OpenMP). A task belongs to its parent's group, or to the group
 // that it is given. A member of the group begins it, and a member resumes it, unless it is tied to
 // a thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Places: the program's view of the groups that parts of the runtime's workers form.
-#include "imbrex/detail/place.hpp"
+#include "imbrex/values/place.hpp"
 
 #include <fmt/format.h>
 

@@ -29,7 +29,7 @@ std::size_t aligned(const std::size_t bytes) noexcept {
 // The creator has spawned a window of tasks since its last check: if as many have not run, ready
 // ones go first. The creator never waits for a count: it goes on when nothing is ready.
 [[gnu::noinline]] void run_ahead(Worker& worker, Family& family) noexcept {
-  const auto window = static_cast<std::uint32_t>(worker.runtime->options.WINDOW);
+  const auto window = static_cast<std::uint32_t>(worker.runtime->options.TASKS_AHEAD);
   const std::uint32_t live = family.current->outstanding();
   const auto workers = static_cast<std::uint32_t>(worker.membership->group->size);
   const sched::rules::Ahead ahead = sched::rules::look_ahead(live, window, workers);

@@ -35,7 +35,7 @@ enum class Progress : std::uint8_t { poll, automatic, dedicated_thread };
 struct RankSetup {
   int workers = 1;
   std::string policy = "default";
-  std::uint32_t window = 512;      // IMBREX_WINDOW; 0: none
+  std::uint32_t window = 512;      // IMBREX_TASKS_AHEAD; 0: none
   Time creator_ns = 200;           // to create a task
   Time task_ns = 200;              // to begin and end one, of a worker
   Time overhead_ns = 500;          // of a call that sends or receives

@@ -25,7 +25,7 @@ std::vector<int> order_of_runtime(const Graph& graph, const std::string& policy,
   alignas(64) static std::byte data[data_count * 64];
   constexpr std::size_t bytes = 64;  // as the simulator has it
   std::vector<int> order;
-  const Runtime runtime({.workers = 1, .policy = policy, .window = window});
+  const Runtime runtime({.workers = 1, .policy = policy, .tasks_ahead = window});
   finish([&] {
     for (std::size_t i = 0; i < graph.size(); ++i) {
       const Node& node = graph[i];

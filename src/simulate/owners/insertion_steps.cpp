@@ -143,7 +143,7 @@ void Sequence::insert(const std::uint16_t space, const std::uint32_t name, const
     Datum& datum = data[access.datum];
     const Place place{space, access.datum, datum, priority};
     if (datum.reduction >= 0 && datum.reduction != access.reduction) combine(place);
-    if (access.mode == DataMode::read || access.mode == DataMode::update) bring(place, executor);
+    if (access.mode == DataMode::in || access.mode == DataMode::inout) bring(place, executor);
   }
   const AllLeads leads = looks_ahead_ ? leads_to(executor, spaces_[space]) : AllLeads();
   StepList& list = lists_[static_cast<std::size_t>(executor)];
@@ -170,10 +170,10 @@ void Sequence::insert(const std::uint16_t space, const std::uint32_t name, const
         [&](const Access& other) { return other.datum == access.datum; });
     if (is_again) continue;  // a datum may be read twice
     const std::uint64_t copy = hold(datum.copies, executor);
-    add_access(executor, copy, access.mode == DataMode::read    ? AccessKind::in
-                               : access.mode == DataMode::write ? AccessKind::out
+    add_access(executor, copy, access.mode == DataMode::in    ? AccessKind::in
+                               : access.mode == DataMode::out ? AccessKind::out
                                                                 : AccessKind::inout);
-    if (access.mode == DataMode::read) continue;
+    if (access.mode == DataMode::in) continue;
     written(datum, executor);
     datum.leads = leads;
   }
@@ -244,7 +244,7 @@ void Sequence::forget_version(Datum& datum) noexcept {
 Sequence::AllLeads Sequence::leads_to(const int executor, const Space& space) const {
   AllLeads all;
   for (const Access& access : accesses_) {
-    if (access.mode != DataMode::read && access.mode != DataMode::update) continue;
+    if (access.mode != DataMode::in && access.mode != DataMode::inout) continue;
     const Datum& datum = space.data[access.datum];
     if (datum.source != executor) {
       if (datum.version != nullptr) leads_from(all, datum.source).add(*datum.version, executor);

@@ -176,7 +176,7 @@ class Player {
                     .reduce(data_[static_cast<std::size_t>(operation.datum)], op::sum)
                     .on(operation.on);
     if (plan_.trimmed && !task.concerns()) return;
-    std::move(task).insert([this, index](const View<Word> part) {
+    std::move(task).launch([this, index](const View<Word> part) {
       begin_body(index);
       for_each(part, [&](Word& word, const std::size_t i) { word += added(index, i); });
     });
@@ -185,12 +185,12 @@ class Player {
   void insert_task(const Operation& operation, const std::size_t index) {
     auto task = space_.task("task")
                     .priority(operation.priority)
-                    .read(of(operation.reads))
-                    .update(of(operation.updates))
-                    .write(of(operation.writes));
+                    .in(of(operation.reads))
+                    .inout(of(operation.updates))
+                    .out(of(operation.writes));
     if (operation.on >= 0) static_cast<void>(std::move(task).on(operation.on));
     if (plan_.trimmed && !task.concerns()) return;
-    std::move(task).insert([this, index](const Views<const Word> reads, const Views<Word> updates,
+    std::move(task).launch([this, index](const Views<const Word> reads, const Views<Word> updates,
                                          const Views<Word> writes) {
       begin_body(index);
       Word digest = index;

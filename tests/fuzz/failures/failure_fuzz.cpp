@@ -292,7 +292,7 @@ bool run_seed(const std::uint64_t seed, const int workers, const std::string& po
   RuntimeOptions config;
   config.workers = workers;
   config.policy = policy == "seeded" ? "seeded:" + std::to_string(seed) : policy;
-  config.window = windows[seed % 4];
+  config.tasks_ahead = windows[seed % 4];
   const Runtime runtime(config);
   FailingRun run(program);
   bool good = run.run();

@@ -150,7 +150,6 @@ program exchange
   integer(c_int), target :: numbers(messages)
   type(c_ptr) :: finish
   integer :: i, provided
-  call check(imbrex_open_messages())
 #ifdef BINDING_MPIF
   call MPI_Init(code)
 #else

@@ -13,7 +13,6 @@
 
 int main(int argc, char** argv) {
   const std::string how = argc == 2 ? argv[1] : "";
-  imbrex::open_messages();
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -14,6 +14,7 @@
 
 #include "imbrex/detail/distributed/members.hpp"
 #include "imbrex/detail/waist.hpp"
+#include "imbrex/values/space_options.hpp"
 
 #pragma GCC visibility push(default)
 
@@ -38,7 +39,7 @@ struct DatumSpec {
   const char* name;    // kept; empty: messages show a number only
 };
 
-enum class DataMode : std::uint8_t { read, write, update, reduce };
+enum class DataMode : std::uint8_t { in, out, inout, reduce };
 
 // The functions that combine elements, and set them to the identity; `count` elements each.
 struct DataReduction {
@@ -52,14 +53,14 @@ struct DataAccess {
 };
 
 // Where an access of a running task has its elements.
-struct DataPlace {
+struct DataMemory {
   void* memory;
   DataShape shape;
 };
 
 // Precedes the closure of a task with data; the runtime's part.
 struct DataTask {
-  const DataPlace* places = nullptr;  // of its accesses, in their order, while the body runs
+  const DataMemory* places = nullptr;  // of its accesses, in their order, while the body runs
 };
 
 struct DataTaskSpec {
@@ -68,30 +69,6 @@ struct DataTaskSpec {
   std::source_location where;
   int priority = 0;
   int on = by_owner;  // or a rank of the space
-};
-
-// Large enough to find the broadcasts of a factorisation, and small beside the memory of its tasks.
-inline constexpr std::int64_t window_by_default = 4096;
-
-struct SpaceOptions {
-  // The number of tasks of this rank that are inserted and have not ended, above which insert()
-  // waits. 0: no bound. -1: window_by_default.
-  std::int64_t window = -1;
-  std::string name = "space";  // for messages
-};
-
-// Counters of one rank since the space was made.
-struct SpaceCounters {
-  std::uint64_t tasks = 0;            // that ran here
-  std::uint64_t inserted = 0;         // inserted here, wherever they ran
-  std::uint64_t versions_sent = 0;    // as root: versions that went to another rank
-  std::uint64_t broadcasts = 0;       // versions that went to more than one rank, at once or not
-  std::uint64_t broadcasts_full = 0;  // broadcasts with one list that held all receiving ranks
-  std::uint64_t copies_from_root = 0;   // messages with data that this rank sent as the root
-  std::uint64_t copies_from_relay = 0;  // messages with data that this rank sent as a relay
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  std::uint64_t copies_bytes_peak = 0;  // the most memory that copies used at once
 };
 
 // Makes the space of these ranks. Never suspends.
@@ -105,7 +82,7 @@ void close_data_space(DataSpace* space);
 [[nodiscard]] int owner_of(const Datum& datum) noexcept;
 // Returns where the owner has its value. Throws Error on another rank, and if the value is not
 // here.
-[[nodiscard]] DataPlace place_of(Datum& datum);
+[[nodiscard]] DataMemory memory_of(Datum& datum);
 
 // True if this rank runs the task, or if the task changes this rank's records of the data.
 [[nodiscard]] bool concerns(DataSpace& space, int on,
@@ -113,7 +90,7 @@ void close_data_space(DataSpace* space);
 // Records the insertion. Returns null if the task does not run here. Otherwise returns memory for
 // its closure, which begins with a DataTask: construct the rest, then call insert_here(), or
 // drop_insertion() if the construction has thrown. `ops`: as for create(); run() is called when the
-// places are known. Suspends for the window, and for room to send. Throws Error.
+// places are known. Suspends for tasks_ahead, and for room to send. Throws Error.
 [[nodiscard]] void* begin_insertion(DataSpace& space, const DataTaskSpec& spec,
                                     std::span<const DataAccess> accesses, const BodyOps& ops,
                                     std::size_t bytes);

@@ -8,14 +8,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace imbrex {
-
-/// Call it before MPI_Init: MPI_Init then opens messages between the ranks of MPI_COMM_WORLD, for
-/// data, futures, pools and calls that span ranks. One rank that calls it is enough. Throws Error
-/// if MPI_Init has been called, and has not opened them. Thread safety: any thread; never suspends.
-void open_messages();
-
-namespace detail {
+namespace imbrex::detail {
 
 struct Members {
   std::uint64_t id = 0;    // the same number on all ranks
@@ -25,7 +18,6 @@ struct Members {
 // Throws Error if messages between ranks are not open; the text says that `what` needs them.
 void require_messages(const std::string& what);
 
-}  // namespace detail
-}  // namespace imbrex
+}  // namespace imbrex::detail
 
 #pragma GCC visibility pop

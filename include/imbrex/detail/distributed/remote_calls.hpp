@@ -6,34 +6,19 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
-#include <source_location>
 #include <span>
 #include <vector>
 
+#include "imbrex/values/called_rank.hpp"
+
 #pragma GCC visibility push(default)
 
-namespace imbrex {
-
-/// Call it before MPI_Init: like open_messages(), and all ranks can be called. One rank that calls
-/// it is enough. From MPI_Init to MPI_Finalize an idle worker of each rank then polls for messages,
-/// and does not sleep. Throws Error if MPI_Init has been called and has not opened calls. Thread
-/// safety: any thread; never suspends.
-void open_calls();
-
-/// A rank, and the place of the call in the program. The number that is given to call() converts to
-/// it. Thread safety: a value.
-struct CalledRank {
-  /// Made of a number below the size of the communicator; call() throws Error for another number.
-  CalledRank(const int its_rank,  // NOLINT: converts
-             const std::source_location& place = std::source_location::current()) noexcept
-      : rank(its_rank), where(place) {}
-  int rank;
-  std::source_location where;
-};
-
-}  // namespace imbrex
-
 namespace imbrex::detail {
+
+// Before MPI_Init: MPI_Init shall let all ranks take calls, if one rank says so. From then on an
+// idle worker of each rank polls for messages, and does not sleep. Later it does nothing. Any
+// thread; never suspends.
+void take_calls_at_init() noexcept;
 
 using AnyFunction = void();
 

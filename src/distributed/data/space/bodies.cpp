@@ -23,12 +23,12 @@ constexpr std::size_t line_bytes = 64;
   return nullptr;
 }
 
-[[nodiscard]] DataPlace open_place(const Use& use) {
+[[nodiscard]] DataMemory open_place(const Use& use) {
   if (use.to == nullptr) return use.from->readable();
   if (use.reduction != nullptr) {
     // The first user finds no memory.
     const bool first = !use.to->has_memory();
-    const DataPlace place = use.to->writable(true);
+    const DataMemory place = use.to->writable(true);
     if (first) use.reduction->clear(place.memory, place.shape.rows * place.shape.columns);
     return place;
   }
@@ -49,7 +49,7 @@ constexpr std::size_t line_bytes = 64;
   }
   try {
     for (std::size_t i = 0; i < self.count; ++i) {
-      ::new (self.places + i) DataPlace(open_place(self.uses[i]));
+      ::new (self.places + i) DataMemory(open_place(self.uses[i]));
     }
   } catch (...) {
     self.ops->drop(self.closure());
@@ -97,7 +97,7 @@ const detail::BodyOps Insertion::run_ops{run_insertion, drop_insertion, nullptr,
                                          code_of_insertion};
 
 std::size_t Insertion::bytes_for(const std::size_t bytes, const std::size_t uses) noexcept {
-  return sizeof(Insertion) + whole_lines(bytes) + uses * (sizeof(Use) + sizeof(DataPlace));
+  return sizeof(Insertion) + whole_lines(bytes) + uses * (sizeof(Use) + sizeof(DataMemory));
 }
 
 Insertion& build_insertion(void* const memory, const std::size_t closure_bytes, DataSpace& space,
@@ -107,7 +107,7 @@ Insertion& build_insertion(void* const memory, const std::size_t closure_bytes, 
       static_cast<std::byte*>(memory) + sizeof(Insertion) + whole_lines(closure_bytes);
   auto* const its_uses = reinterpret_cast<Use*>(behind);
   std::uninitialized_copy(uses.begin(), uses.end(), its_uses);
-  auto* const places = reinterpret_cast<DataPlace*>(its_uses + uses.size());
+  auto* const places = reinterpret_cast<DataMemory*>(its_uses + uses.size());
   return *::new (memory) Insertion{&space,     &ops,    its_uses, places, spec.name, spec.where,
                                    nullptr, static_cast<std::uint32_t>(uses.size())};
 }

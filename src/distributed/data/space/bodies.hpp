@@ -17,7 +17,7 @@ struct alignas(64) Insertion {
   DataSpace* space;
   const detail::BodyOps* ops;
   Use* uses;
-  DataPlace* places;
+  DataMemory* places;
   const char* name;
   std::source_location where;
   const Trouble* trouble = nullptr;

@@ -39,7 +39,7 @@ Datum& datum_of(const imbrex_data_t data) {
   return *reinterpret_cast<Datum*>(data);
 }
 
-imbrex_data_view view_of(const detail::DataPlace& place) noexcept {
+imbrex_data_view view_of(const detail::DataMemory& place) noexcept {
   return {place.memory, place.shape.rows, place.shape.columns, place.shape.leading};
 }
 
@@ -80,11 +80,11 @@ std::vector<DataAccess> accesses_of(const imbrex_data_task_spec& spec) {
   std::vector<DataAccess> accesses;
   for (int index = 0; index < spec.access_count; ++index) {
     const imbrex_data_access& access = spec.accesses[index];
-    if (access.mode < IMBREX_DATA_READ || access.mode > IMBREX_DATA_REDUCE) {
-      throw Error(fmt::format("imbrex: imbrex_data_access::mode is {}: valid: IMBREX_DATA_READ to "
-                              "IMBREX_DATA_REDUCE, 0 to 3", access.mode));
+    const bool reduces = access.kind == IMBREX_DATA_REDUCE;
+    if (!reduces && (access.kind < IMBREX_IN || access.kind > IMBREX_INOUT)) {
+      throw Error(fmt::format("imbrex: imbrex_data_access::kind is {}: valid: IMBREX_IN, "
+                              "IMBREX_OUT, IMBREX_INOUT and IMBREX_DATA_REDUCE", access.kind));
     }
-    const bool reduces = access.mode == IMBREX_DATA_REDUCE;
     if (reduces) {
       c::require(access.reduction, "imbrex_data_access::reduction");
       c::require(reinterpret_cast<const void*>(access.reduction->combine),
@@ -92,7 +92,8 @@ std::vector<DataAccess> accesses_of(const imbrex_data_task_spec& spec) {
       c::require(reinterpret_cast<const void*>(access.reduction->clear),
                  "imbrex_data_reduction::clear");
     }
-    accesses.push_back({&datum_of(access.data), static_cast<DataMode>(access.mode),
+    accesses.push_back({&datum_of(access.data),
+                        reduces ? DataMode::reduce : static_cast<DataMode>(access.kind),
                         reduces ? reinterpret_cast<const DataReduction*>(access.reduction)
                                 : nullptr});
   }
@@ -145,10 +146,10 @@ int imbrex_space_open(const uint64_t id, const int ranks, const int world[], con
                       const imbrex_space_options* const options, imbrex_space_t* const space) {
   return guard(IMBREX_ERR_USE, [&] {
     require(space, "the result of imbrex_space_create()");
-    imbrex::detail::SpaceOptions its_options;
+    imbrex::SpaceOptions its_options;
     if (options != nullptr) {
       if (options->name != nullptr) its_options.name = options->name;
-      its_options.window = options->window;
+      if (options->tasks_ahead != -1) its_options.tasks_ahead = options->tasks_ahead;
     }
     *space = reinterpret_cast<imbrex_space_t>(imbrex::detail::make_data_space(
         {id, {world, world + ranks}, {nodes, nodes + ranks}}, std::move(its_options)));
@@ -168,10 +169,14 @@ int imbrex_space_free(imbrex_space_t* const space) {
 }
 
 int imbrex_space_rank(const imbrex_space_t space) {
-  return imbrex::detail::data_rank(space_of(space));
+  int rank = -1;
+  (void)guard(IMBREX_ERR_USE, [&] { rank = imbrex::detail::data_rank(space_of(space)); });
+  return rank;
 }
 int imbrex_space_size(const imbrex_space_t space) {
-  return imbrex::detail::data_ranks(space_of(space));
+  int size = -1;
+  (void)guard(IMBREX_ERR_USE, [&] { size = imbrex::detail::data_ranks(space_of(space)); });
+  return size;
 }
 
 int imbrex_data_create(const imbrex_space_t space, const int owner, const size_t rows,
@@ -187,10 +192,12 @@ int imbrex_data_create(const imbrex_space_t space, const int owner, const size_t
 }
 
 int imbrex_data_owner(const imbrex_data_t data) {
-  return imbrex::detail::owner_of(datum_of(data));
+  int owner = -1;
+  (void)guard(IMBREX_ERR_USE, [&] { owner = imbrex::detail::owner_of(datum_of(data)); });
+  return owner;
 }
 
-int imbrex_data_insert(const imbrex_space_t space, const imbrex_data_task_spec* const spec) {
+int imbrex_data_launch(const imbrex_space_t space, const imbrex_data_task_spec* const spec) {
   return guard(IMBREX_ERR_USE, [&] {
     require(spec, "the imbrex_data_task_spec");
     imbrex::distributed::insert(space_of(space), *spec);
@@ -236,7 +243,7 @@ int imbrex_space_finish(const imbrex_space_t space) {
 int imbrex_data_get(const imbrex_data_t data, imbrex_data_view* const view) {
   return guard(IMBREX_ERR_USE, [&] {
     require(view, "the result of imbrex_data_get()");
-    *view = imbrex::distributed::view_of(imbrex::detail::place_of(datum_of(data)));
+    *view = imbrex::distributed::view_of(imbrex::detail::memory_of(datum_of(data)));
   });
 }
 

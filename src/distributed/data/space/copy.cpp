@@ -40,7 +40,7 @@ Buffer* Copy::make_buffer() const {
   return made;
 }
 
-DataPlace Copy::place(Buffer& buffer) const noexcept { return {buffer.bytes().data(), shape_}; }
+DataMemory Copy::place(Buffer& buffer) const noexcept { return {buffer.bytes().data(), shape_}; }
 
 Buffer& Copy::zeroed() {
   Buffer* buffer = buffer_.load(std::memory_order_acquire);
@@ -53,12 +53,12 @@ Buffer& Copy::zeroed() {
   return *buffer;
 }
 
-DataPlace Copy::readable() {
+DataMemory Copy::readable() {
   if (program_ != nullptr) return {program_, shape_};
   return place(zeroed());
 }
 
-DataPlace Copy::writable(const bool keeps) {
+DataMemory Copy::writable(const bool keeps) {
   if (program_ != nullptr) return {program_, shape_};
   Buffer* const buffer = buffer_.load(std::memory_order_relaxed);
   if (buffer == nullptr && keeps) return place(zeroed());
@@ -78,7 +78,7 @@ DataPlace Copy::writable(const bool keeps) {
 }
 
 const std::byte* Copy::packed(Buffer*& scratch) {
-  const DataPlace from = readable();
+  const DataMemory from = readable();
   if (!has_gaps()) return static_cast<const std::byte*>(from.memory);
   scratch = Buffer::make(bytes());
   copy_elements({scratch->bytes().data(),
@@ -95,7 +95,7 @@ void Copy::arrive(Buffer* const buffer) noexcept {
   buffer_.store(buffer, std::memory_order_release);
 }
 
-void copy_elements(const DataPlace& to, const DataPlace& from) noexcept {
+void copy_elements(const DataMemory& to, const DataMemory& from) noexcept {
   const std::size_t column = from.shape.rows * from.shape.element_bytes;
   if (column == 0) return;
   auto* into = static_cast<std::byte*>(to.memory);

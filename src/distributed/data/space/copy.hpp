@@ -21,7 +21,7 @@
 
 namespace imbrex::distributed {
 
-using detail::DataPlace;
+using detail::DataMemory;
 using detail::DataShape;
 
 // The reason why a version of a datum does not exist. Kept by the space.
@@ -73,10 +73,10 @@ class Copy {
     return program_ != nullptr || buffer_.load(std::memory_order_acquire) != nullptr;
   }
   // For a reader. Memory that was never written is zero.
-  [[nodiscard]] DataPlace readable();
+  [[nodiscard]] DataMemory readable();
   // For a writer, with the present contents or without. While other ranks are still being sent the
   // buffer, another one takes its place.
-  [[nodiscard]] DataPlace writable(bool keeps);
+  [[nodiscard]] DataMemory writable(bool keeps);
   // The bytes without gaps: in place, or copied to `scratch`, whose reference the caller owns.
   [[nodiscard]] const std::byte* packed(Buffer*& scratch);
   void assign(Copy& other);  // all elements
@@ -92,7 +92,7 @@ class Copy {
 
  private:
   ~Copy();
-  [[nodiscard]] DataPlace place(Buffer& buffer) const noexcept;
+  [[nodiscard]] DataMemory place(Buffer& buffer) const noexcept;
   [[nodiscard]] Buffer* make_buffer() const;
   [[nodiscard]] Buffer& zeroed();
 
@@ -105,6 +105,6 @@ class Copy {
   std::atomic<Buffer*> buffer_{nullptr};
 };
 
-void copy_elements(const DataPlace& to, const DataPlace& from) noexcept;
+void copy_elements(const DataMemory& to, const DataMemory& from) noexcept;
 
 }  // namespace imbrex::distributed

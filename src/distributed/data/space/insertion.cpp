@@ -19,7 +19,7 @@ int DataSpace::executor_of(const int on, const std::span<const DataAccess> acces
     const noexcept {
   if (on != DataTaskSpec::by_owner) return on;
   for (const DataAccess& access : accesses) {
-    if (access.mode != DataMode::read && access.datum->owner >= 0) return access.datum->owner;
+    if (access.mode != DataMode::in && access.datum->owner >= 0) return access.datum->owner;
   }
   return -1;
 }
@@ -35,13 +35,13 @@ bool DataSpace::concerns(const int on, const std::span<const DataAccess> accesse
     if (access.mode == DataMode::reduce || datum.reduction != nullptr || datum.source < 0) {
       return true;
     }
-    if (datum.source == me_ && (access.mode != DataMode::read || !datum.holders.has(executor))) {
+    if (datum.source == me_ && (access.mode != DataMode::in || !datum.holders.has(executor))) {
       return true;
     }
-    if (access.mode != DataMode::read && datum.current != nullptr) return true;
+    if (access.mode != DataMode::in && datum.current != nullptr) return true;
     // After a reduction the value may be on another rank than its owner: all ranks must know that
     // it moves.
-    if (access.mode != DataMode::read && datum.source != executor) return true;
+    if (access.mode != DataMode::in && datum.source != executor) return true;
   }
   trimmed_ = true;
   return false;
@@ -60,7 +60,7 @@ int DataSpace::check(const DataTaskSpec& spec, const std::span<const DataAccess>
       refuse(spec, fmt::format("names {}, which belongs to another space",
                                datum.space.text_of(datum)));
     }
-    const bool writes = access.mode != DataMode::read;
+    const bool writes = access.mode != DataMode::in;
     if (datum.seen == inserted_ && (writes || datum.seen_written)) [[unlikely]] {
       refuse(spec, fmt::format("names {} twice and writes it: name each datum once",
                                text_of(datum)));
@@ -68,7 +68,7 @@ int DataSpace::check(const DataTaskSpec& spec, const std::span<const DataAccess>
     datum.seen = inserted_;
     datum.seen_written = writes;
     if (datum.source < 0 && datum.reduction == nullptr &&
-        (access.mode == DataMode::read || access.mode == DataMode::update)) [[unlikely]] {
+        (access.mode == DataMode::in || access.mode == DataMode::inout)) [[unlikely]] {
       refuse(spec, fmt::format("reads {}, which no task has written{}", text_of(datum),
                                datum.temporary ? "" : " since it was discarded"));
     }
@@ -140,7 +140,7 @@ void DataSpace::record(const DataTaskSpec& spec, const int executor,
     if (datum.reduction != nullptr && datum.reduction != access.reduction) end_reduction(datum);
     if (access.mode == DataMode::reduce) {
       join_reduction(datum, *access.reduction, executor);
-    } else if (access.mode != DataMode::read) {
+    } else if (access.mode != DataMode::in) {
       written(datum, executor, {spec.name, spec.where, 0});
     }
   }
@@ -168,7 +168,7 @@ void DataSpace::insert_elsewhere(const int executor, const Site& site,
     Datum& datum = *access.datum;
     if (access.mode == DataMode::reduce) [[unlikely]] {
       join_reduction(datum, *access.reduction, executor);
-    } else if (access.mode != DataMode::write && datum.source == me_ &&
+    } else if (access.mode != DataMode::out && datum.source == me_ &&
                !datum.holders.has(executor)) {
       send(datum, executor, site);
     }
@@ -176,7 +176,7 @@ void DataSpace::insert_elsewhere(const int executor, const Site& site,
   distributed::VersionLeads leads;
   if (looks_ahead_) look_ahead(executor, accesses, leads);
   for (const DataAccess& access : accesses) {
-    if (access.mode != DataMode::write && access.mode != DataMode::update) continue;
+    if (access.mode != DataMode::out && access.mode != DataMode::inout) continue;
     written(*access.datum, executor, site);
     if (looks_ahead_) access.datum->leads = leads;
   }
@@ -185,7 +185,7 @@ void DataSpace::insert_elsewhere(const int executor, const Site& site,
 void DataSpace::look_ahead(const int executor, const std::span<const DataAccess> accesses,
                            distributed::VersionLeads& leads) {
   for (const DataAccess& access : accesses) {
-    if (access.mode != DataMode::read && access.mode != DataMode::update) continue;
+    if (access.mode != DataMode::in && access.mode != DataMode::inout) continue;
     Datum& datum = *access.datum;
     if (datum.source == executor) {
       leads.add(datum.leads);
@@ -263,7 +263,7 @@ void DataSpace::insert_here(const Site& site, const std::span<const DataAccess> 
   specs_.clear();
   uses_.clear();
   for (const DataAccess& access : accesses) {
-    if (access.mode == DataMode::read || access.mode == DataMode::update) {
+    if (access.mode == DataMode::in || access.mode == DataMode::inout) {
       (void)bring(*access.datum);
     }
   }
@@ -273,7 +273,7 @@ void DataSpace::insert_here(const Site& site, const std::span<const DataAccess> 
   }
   for (const DataAccess& access : accesses) {
     add_use(access);
-    if (access.mode != DataMode::read && access.mode != DataMode::reduce) {
+    if (access.mode != DataMode::in && access.mode != DataMode::reduce) {
       written(*access.datum, me_, site);
     }
   }
@@ -284,7 +284,7 @@ void DataSpace::add_use(const DataAccess& access) {
   Copy* from = nullptr;
   Copy* to = nullptr;
   switch (access.mode) {
-    case DataMode::read:
+    case DataMode::in:
       from = datum.current;
       if (datum.taken != inserted_) {
         add_arrival(*from);
@@ -292,12 +292,12 @@ void DataSpace::add_use(const DataAccess& access) {
         datum.taken = inserted_;
       }
       break;
-    case DataMode::write:
+    case DataMode::out:
       to = &target(datum);
       add_arrival(*to);
       add_spec(*to, AccessKind::out);
       break;
-    case DataMode::update:
+    case DataMode::inout:
       from = datum.current;
       add_arrival(*from);
       from->retain();  // target() may release it
@@ -312,7 +312,7 @@ void DataSpace::add_use(const DataAccess& access) {
       add_spec(*to, AccessKind::mutexinoutset);
       break;
   }
-  if (from != nullptr && access.mode == DataMode::read) from->retain();
+  if (from != nullptr && access.mode == DataMode::in) from->retain();
   if (to != nullptr) to->retain();
   uses_.push_back({from, to, access.mode == DataMode::reduce ? access.reduction : nullptr,
                    &datum});

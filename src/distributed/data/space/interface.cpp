@@ -13,7 +13,7 @@ int data_rank(const DataSpace& space) noexcept { return space.rank(); }
 int data_ranks(const DataSpace& space) noexcept { return space.ranks(); }
 Datum* make_datum(DataSpace& space, const DatumSpec& spec) { return &space.make(spec); }
 int owner_of(const Datum& datum) noexcept { return datum.owner; }
-DataPlace place_of(Datum& datum) { return datum.space.place_of(datum); }
+DataMemory memory_of(Datum& datum) { return datum.space.memory_of(datum); }
 
 bool concerns(DataSpace& space, const int on, const std::span<const DataAccess> accesses) {
   return space.concerns(on, accesses);

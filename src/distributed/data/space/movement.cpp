@@ -154,7 +154,8 @@ struct Merge {
 };
 
 // Both have the shape of the datum, except for gaps.
-void combine_elements(const DataReduction& reduction, const DataPlace& to, const DataPlace& from) {
+void combine_elements(const DataReduction& reduction, const DataMemory& to,
+                      const DataMemory& from) {
   const DataShape& shape = from.shape;
   for (std::size_t column = 0; column < shape.columns; ++column) {
     reduction.combine(

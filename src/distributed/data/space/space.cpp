@@ -28,9 +28,13 @@ DataSpace::DataSpace(const distributed::DataNetwork& network, Members ranks, Spa
     throw Error(fmt::format("imbrex: space \"{}\" is made on rank {}, which is not among its ranks",
                             options_.name, network.rank));
   }
+  if (options_.tasks_ahead < 0) {
+    throw Error(fmt::format("imbrex: SpaceOptions::tasks_ahead of space \"{}\" is {}: give 0 (any "
+                            "number) or more", options_.name, options_.tasks_ahead));
+  }
   me_ = static_cast<int>(found - ranks_.world.begin());
   looks_ahead_ = learns_sends();
-  window_ = static_cast<std::uint64_t>(options_.window < 0 ? window_by_default : options_.window);
+  window_ = static_cast<std::uint64_t>(options_.tasks_ahead);
   broadcasts().open_space(id(), options_.name);
   if (network_.recorder != nullptr) recorded_ = network_.recorder->open(window_);
   // Ranks of the process that are not in this space share a node with no rank.
@@ -104,7 +108,7 @@ std::string DataSpace::text_of(const Datum& datum) const {
   return fmt::format("datum {} of space \"{}\"", datum.number, options_.name);
 }
 
-DataPlace DataSpace::place_of(Datum& datum) {
+DataMemory DataSpace::memory_of(Datum& datum) {
   const auto refuse = [&](const std::string& why) {
     throw Error(fmt::format("imbrex: view() of {} on rank {}: {}", text_of(datum), me_, why));
   };

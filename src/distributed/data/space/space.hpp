@@ -73,7 +73,7 @@ class DataSpace {
   [[nodiscard]] int rank() const noexcept { return me_; }
   [[nodiscard]] int ranks() const noexcept { return static_cast<int>(ranks_.world.size()); }
   [[nodiscard]] Datum& make(const DatumSpec& spec);
-  [[nodiscard]] DataPlace place_of(Datum& datum);
+  [[nodiscard]] DataMemory memory_of(Datum& datum);
 
   // ---- insertion.cpp
   [[nodiscard]] bool concerns(int on, std::span<const DataAccess> accesses);

@@ -63,9 +63,9 @@ int Inbox::handle(const int from, const std::span<const std::byte> packet) noexc
   const PacketHead head = head_of(packet);
   if (credits_.add(from, head.credit)) outbox_.relist(from);
   if (!dispatch(from, packet)) {
-    say("active messages: rank " + std::to_string(from) + " has sent a message that is not a "
-        "packet of imbrex: all ranks must run the same version of imbrex");
-    end_all(MPI_COMM_WORLD, 1);
+    print("active messages: rank " + std::to_string(from) + " has sent a message that is not a "
+          "packet of imbrex: all ranks must run the same version of imbrex");
+    abort_all(MPI_COMM_WORLD, 1);
   }
   ++packets_handled_;
   if (head.messages != 0) credits_.owe(from);

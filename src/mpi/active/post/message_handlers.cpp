@@ -50,10 +50,10 @@ int MessageHandlers::take_kept() noexcept {
 void MessageHandlers::report_kept(const int rank) const {
   for (std::uint32_t id = 0; id < ids; ++id) {
     if (kept_[id].empty()) continue;
-    say("MPI_Finalize: " + std::to_string(kept_[id].size()) + " active messages for handler " +
-        std::to_string(id) + ", the first of them from rank " +
-        std::to_string(kept_[id].front().from) + ", have no handler on rank " +
-        std::to_string(rank) + ": call set_handler() on that rank");
+    print("MPI_Finalize: " + std::to_string(kept_[id].size()) + " active messages for handler " +
+          std::to_string(id) + ", the first of them from rank " +
+          std::to_string(kept_[id].front().from) + ", have no handler on rank " +
+          std::to_string(rank) + ": call set_handler() on that rank");
   }
 }
 

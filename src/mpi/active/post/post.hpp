@@ -61,13 +61,10 @@ class Post {
 // The requests of this process before MPI_Init; in MPI_Init the request of one rank is the request
 // of all.
 struct Wishes {
-  [[nodiscard]] bool want() noexcept {
-    messages.store(true, std::memory_order_relaxed);
-    return true;
-  }
-  [[nodiscard]] bool want_calls() noexcept {
+  void want() noexcept { messages.store(true, std::memory_order_relaxed); }
+  void want_calls() noexcept {
     calls.store(true, std::memory_order_relaxed);
-    return want();
+    want();
   }
 
   std::atomic<bool> messages{false};  // any thread; relaxed: MPI_Init comes later

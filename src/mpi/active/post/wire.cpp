@@ -21,10 +21,10 @@ void Wire::open() {
 
 void Wire::fail(const std::string& call, const int code) const noexcept {
   const std::string failed = describe_failed(comm);
-  say(unprefixed(make_error(("active messages: " + call).c_str(), code,
-                            detail::describe_current_task())) +
-      (failed.empty() ? failed : ": " + failed) + "; all ranks are ended");
-  end_all(MPI_COMM_WORLD, 1);
+  print(unprefixed(make_error(("active messages: " + call).c_str(), code,
+                              detail::describe_current_task())) +
+        (failed.empty() ? failed : ": " + failed) + "; all ranks are ended");
+  abort_all(MPI_COMM_WORLD, 1);
 }
 
 }  // namespace imbrex::mpi::active

@@ -88,16 +88,17 @@ std::string describe(const Begun& it) {
 
 std::string advise(const Begun& one, const Begun& other) {
   if (one.ordering.by != other.ordering.by) {
-    return "Order a collective by the same means on all ranks (imbrex::ordered, "
-           "imbrex::ordered_as_spawned), or on none";
+    return "Order a collective by the same means on all ranks (imbrex::order_collectives, "
+           "imbrex::order_collectives_as_spawned), or on none";
   }
   if (one.ordering.by == By::spawns) {
-    return "Spawn the tasks of imbrex::ordered_as_spawned in the same order on all ranks, and give "
-           "tasks that belong together one name; or use a key (imbrex::ordered)";
+    return "Spawn the tasks of imbrex::order_collectives_as_spawned in the same order on all "
+           "ranks, and give tasks that belong together one name; or use a key "
+           "(imbrex::order_collectives)";
   }
   return "All ranks must begin the collectives of a communicator in the same order, but tasks run "
          "in any order: order the tasks by a dependency, give each collective a key "
-         "(imbrex::ordered), or give each task a communicator of its own (MPI_Comm_dup)";
+         "(imbrex::order_collectives), or give each task a communicator of its own (MPI_Comm_dup)";
 }
 
 std::string write(const Begun& it) {

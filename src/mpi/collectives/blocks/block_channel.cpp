@@ -181,9 +181,9 @@ void end_all_places() noexcept {
   places().end();
   for (const std::shared_ptr<Place>& place : left) {
     if (place->give_up_held() && place->size > 1) {
-      say("MPI_Finalize: parts of a collective were not sent, and other ranks may wait for them: "
-          "all ranks are ended.");
-      end_all(MPI_COMM_WORLD, 1);
+      print("MPI_Finalize: parts of a collective were not sent, and other ranks may wait for them: "
+            "all ranks are ended.");
+      abort_all(MPI_COMM_WORLD, 1);
     }
     while (!place->is_idle()) {
       engine().poll();

@@ -304,13 +304,13 @@ int code_of(const Call& call, F f) {
   } catch (const MpiError& error) {
     return raise_error(call, error.code());
   } catch (const TooLong&) {
-    say(fmt::format("{} of more than {} elements in a part of a block cannot go block by block "
-                    "(IMBREX_PARTIAL): give it a type of several elements, or more parts "
-                    "(IMBREX_PARTIAL_PARTS)",
-                    call.name, INT_MAX));
+    print(fmt::format("{} of more than {} elements in a part of a block cannot go block by block "
+                      "(IMBREX_PARTIAL): give it a type of several elements, or more parts "
+                      "(IMBREX_PARTIAL_PARTS)",
+                      call.name, INT_MAX));
     return raise_error(call, MPI_ERR_COUNT);
   } catch (const Error& error) {
-    say(fmt::format("{}: {}", call.name, unprefixed(error)));
+    print(fmt::format("{}: {}", call.name, unprefixed(error)));
     return raise_error(call, MPI_ERR_ARG);
   }
 }

@@ -347,7 +347,7 @@ bool CollectiveState::give_up(const char* const why) noexcept {
       "{}, begun by {}: not sent: {}{}; {}, so they fail, also on the receiving ranks. Call send() "
       "for each part, or begin without .hold",
       call, detail::describe(task), blocks::describe(*held.front()), more, why);
-  mpi::say(text);
+  mpi::print(text);
   const std::exception_ptr error = std::make_exception_ptr(Error("imbrex: " + text));
   for (Part* const part : held) {
     if (part->peer != place->rank) {

@@ -145,8 +145,8 @@ int look_at_info(const Call& call, MPI_Info info) {
     wrong = fmt::format("{}={}: valid: 1 to {}", parts_key, *parts, parts_most);
   }
   if (wrong.empty()) return MPI_SUCCESS;
-  say(fmt::format("{} in {} is given an info with {}", call.name, detail::describe_current_task(),
-                  wrong));
+  print(fmt::format("{} in {} is given an info with {}", call.name, detail::describe_current_task(),
+                    wrong));
   return raise_error(call, MPI_ERR_INFO_VALUE);
 }
 

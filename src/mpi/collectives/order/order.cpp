@@ -39,7 +39,7 @@ namespace {
 
 constexpr std::size_t keys_max = 32;  // of a message, which every MPI sends eagerly
 constexpr int tag = 1;
-constexpr const char* about_order = "imbrex::ordered";
+constexpr const char* about_order = "imbrex::order_collectives";
 
 }  // namespace
 
@@ -311,9 +311,9 @@ void Turn::take_by_key(const Call& call, const std::uint64_t key) {
   int between_groups = 0;
   PMPI_Comm_test_inter(call.comm, &between_groups);
   if (between_groups != 0) {
-    say(fmt::format("{} in task {}: imbrex::ordered() does not take an intercommunicator: order "
-                    "the tasks by a dependency",
-                    call.name, detail::describe_current_task()));
+    print(fmt::format("{} in task {}: imbrex::order_collectives() does not take an "
+                      "intercommunicator: order the tasks by a dependency",
+                      call.name, detail::describe_current_task()));
     code_ = raise_error(call, MPI_ERR_COMM);
     return;
   }
@@ -355,7 +355,8 @@ void Turn::end_taken() {
     try {
       detail::release_access(scope->object, scope->bytes);
     } catch (const Error& error) {
-      say(fmt::format("{} in imbrex::ordered_as_spawned(): {}", call_.name, unprefixed(error)));
+      print(fmt::format("{} in imbrex::order_collectives_as_spawned(): {}", call_.name,
+                        unprefixed(error)));
       code_ = raise_error(call_, MPI_ERR_OTHER);
     }
   }
@@ -411,10 +412,10 @@ int refuse_to_free(const char* const call, MPI_Comm comm) {
     obstacle = fmt::format("{} with key {} in task {}", start.call, text_of(start.key), start.task);
   });
   if (!obstacle.empty()) {
-    say(fmt::format("{} in task {}: another task waits for its turn on this communicator: {}. The "
-                    "communicator is not freed; wait for that task first, by its future, a "
-                    "dependency, or finish.",
-                    call, detail::describe_current_task(), obstacle));
+    print(fmt::format("{} in task {}: another task waits for its turn on this communicator: {}. "
+                      "The communicator is not freed; wait for that task first, by its future, a "
+                      "dependency, or finish.",
+                      call, detail::describe_current_task(), obstacle));
     return raise_error({.name = call, .comm = comm}, MPI_ERR_COMM);
   }
   return MPI_SUCCESS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the ranks of a communicator agree on the order in which collectives in a scope of
-// imbrex::ordered() start. docs/design/ordered.md has the protocol and why it is correct.
+// imbrex::order_collectives() start. docs/design/ordered.md has the protocol and why it is correct.
 #pragma once
 
 #include <mpi.h>

@@ -45,8 +45,8 @@ std::uint64_t caller() noexcept {
 detail::OrderScope by_access(const void* const object, const std::size_t bytes, const int count,
                              const bool is_of_c) {
   if (count < 1) {
-    throw Error(fmt::format("imbrex: ordered_as_spawned() of {} collectives: give 1 or more",
-                            count));
+    throw Error(fmt::format("imbrex: order_collectives_as_spawned() of {} collectives: give 1 or "
+                            "more", count));
   }
   return {.object = object, .bytes = bytes, .left = count, .is_of_c = is_of_c};
 }
@@ -67,8 +67,8 @@ void close(detail::OrderScope& scope) {
   const std::lock_guard guard(all.lock);
   const auto place = all.innermost.find(scope.owner);
   if (!is_owner || place == all.innermost.end() || place->second != &scope) {
-    throw Error("imbrex: a scope of imbrex::ordered() must end in the task that began it, and "
-                "after all scopes that were begun inside it");
+    throw Error("imbrex: a scope of imbrex::order_collectives() must end in the task that began "
+                "it, and after all scopes that were begun inside it");
   }
   place->second = scope.outer;
   if (scope.outer == nullptr) all.innermost.erase(place);
@@ -93,8 +93,8 @@ std::uint64_t key_of(const std::string_view name) {
   const std::lock_guard guard(all.lock);
   const auto [place, is_new] = all.names.try_emplace(key, name);
   if (!is_new && place->second != name) {
-    throw Error(fmt::format("imbrex: ordered(\"{}\"): the key \"{}\" has the same number by "
-                            "chance: change one of the two names",
+    throw Error(fmt::format("imbrex: order_collectives(\"{}\"): the key \"{}\" has the same number "
+                            "by chance: change one of the two names",
                             name, place->second));
   }
   return key;
@@ -114,20 +114,21 @@ std::string text_of(const std::uint64_t key) {
 
 namespace imbrex {
 
-Ordered::Ordered(const std::uint64_t key)
+CollectiveOrder::CollectiveOrder(const std::uint64_t key)
     : scope_(std::make_unique<detail::OrderScope>(detail::OrderScope{.key = key})) {
   mpi::order::open(*scope_);
 }
 
-Ordered::Ordered(const std::string_view name) : Ordered(mpi::order::key_of(name)) {}
+CollectiveOrder::CollectiveOrder(const std::string_view name)
+    : CollectiveOrder(mpi::order::key_of(name)) {}
 
-Ordered::Ordered(const void* const object, const std::size_t bytes, const int count)
+CollectiveOrder::CollectiveOrder(const void* const object, const std::size_t bytes, const int count)
     : scope_(std::make_unique<detail::OrderScope>(
           mpi::order::by_access(object, bytes, count, false))) {
   mpi::order::open(*scope_);
 }
 
 // No code could go on after an error, because the scope belongs to the task.
-Ordered::~Ordered() { mpi::order::close(*scope_); }
+CollectiveOrder::~CollectiveOrder() { mpi::order::close(*scope_); }
 
 }  // namespace imbrex

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The open scopes of imbrex::ordered(), and the scope of the calling code. Knows no collective.
+// The open scopes of imbrex::order_collectives(), and the scope of the calling code. Knows no
+// collective.
 //
 // Thread safety: any thread calls every function.
 #pragma once

@@ -86,10 +86,10 @@ void tell_of_other_openmp(const char* call) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (file.empty() || told.exchange(true, std::memory_order_relaxed) || rank != 0) return;
-  say(std::string(call) + " in a parallel region of " + file +
-      ", whose tasks imbrex does not know: no task waits for the request, and results are wrong. "
-      "Run the program by imbrex run, which loads a libgomp.so.1 whose tasks wait: imbrex run -- "
-      "mpirun -n 2 ./program");
+  print(std::string(call) + " in a parallel region of " + file +
+        ", whose tasks imbrex does not know: no task waits for the request, and results are wrong. "
+        "Run the program by imbrex run, which loads a libgomp.so.1 whose tasks wait: imbrex run -- "
+        "mpirun -n 2 ./program");
 }
 
 // The code of the current exception, after a report; an MpiError has been reported by its error

@@ -30,7 +30,7 @@ std::atomic<std::uint64_t> unattended{0};  // any thread
                "each request to one call only\n",
                call.name, call.kind == Kind::send ? "to" : "source", call.peer, call.tag,
                detail::describe_current_task().c_str());
-  end_all(MPI_COMM_WORLD, 1);
+  abort_all(MPI_COMM_WORLD, 1);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 // any other text is copied, once for each text, and kept until the end of the program.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <cstddef>
 #include <string>
 #include <string_view>

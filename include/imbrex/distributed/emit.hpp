@@ -25,16 +25,16 @@ template <class Item>
 class Emit {
  public:
   /// Makes an item: a copy of `item`. Never waits. Throws std::bad_alloc.
-  void operator()(const Item& item) { ::new (static_cast<void*>(place(1))) Item(item); }
-  /// Returns room for `count` items, uninitialised, to be written before the next item is made and
-  /// before `f` ends. Never waits. Throws std::bad_alloc.
-  [[nodiscard]] Item* place(const std::size_t count) {
+  void operator()(const Item& item) { ::new (static_cast<void*>(append(1))) Item(item); }
+  /// Adds `count` uninitialised items and returns the first: they are written before the next item
+  /// is made and before `f` ends. Never waits. Throws std::bad_alloc.
+  [[nodiscard]] Item* append(const std::size_t count) {
     if (static_cast<std::size_t>(end_ - top_) < count) [[unlikely]] make_room(count);
     Item* const first = top_;
     top_ += count;
     return first;
   }
-  /// Drops the items from `end` on, which were placed last. Never waits.
+  /// Drops the items from `end` on, which were appended last. Never waits.
   void drop_from(Item* const end) noexcept { top_ = end; }
   /// Takes the items that `f` would be called for next, `most` at most, and returns their number.
   /// The call works on them together with its own item, and they count as if `f` had been called
