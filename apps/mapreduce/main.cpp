@@ -176,7 +176,7 @@ int run_words(const tiled::Team& team, const Options& options, nlohmann::json do
   std::uint64_t alone[3] = {};
   if (team.rank() == 0) {
     const double begin = MPI_Wtime();
-    const Digest digest = digest_of(count_alone(text));
+    const Digest digest = digest_of(count_serially(text));
     fmt::print("One thread has counted {} words, {} different ones, in {:.1f} s\n", digest.words,
                digest.distinct, MPI_Wtime() - begin);
     std::fflush(stdout);

@@ -19,7 +19,7 @@ namespace stencil1d {
 namespace {
 
 // The cells of all ranks after `steps`, computed by each rank alone; this rank's share.
-std::vector<double> compute_alone(const Domain& mine, bool periodic, int steps) {
+std::vector<double> compute_serially(const Domain& mine, bool periodic, int steps) {
   Domain whole = mine;
   whole.rank = 0;
   whole.ranks = 1;
@@ -76,7 +76,7 @@ class Benchmark {
 
   // The exit code.
   int run() {
-    if (options_.verify) expected_ = compute_alone(domain_, options_.periodic, options_.steps);
+    if (options_.verify) expected_ = compute_serially(domain_, options_.periodic, options_.steps);
     runs_.measure([this](const apps::Turn& turn) {
       if (options_.hidden && turn.variant == 0) messages_s_.push_back(seconds_of(&run_messages));
       return run_once(turn.variant);

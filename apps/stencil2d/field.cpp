@@ -82,7 +82,7 @@ void advance(const Problem& problem, double* cells, const Halo& halo, int cost) 
   }
 }
 
-std::vector<double> compute_alone(const Problem& problem) {
+std::vector<double> compute_serially(const Problem& problem) {
   const int width = problem.blocks * problem.side;
   const auto size = static_cast<std::size_t>(width) * static_cast<std::size_t>(width);
   std::vector<double> now(size);

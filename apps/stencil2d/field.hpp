@@ -44,7 +44,7 @@ void copy_edges(const Problem& problem, const double* cells, double* edges);
 void advance(const Problem& problem, double* cells, const Halo& halo, int cost);
 
 // The whole field after all steps, row by row, by two arrays and plain loops.
-[[nodiscard]] std::vector<double> compute_alone(const Problem& problem);
+[[nodiscard]] std::vector<double> compute_serially(const Problem& problem);
 // True if a block has the same bits as its part of the field.
 [[nodiscard]] bool is_part(const Problem& problem, const std::vector<double>& field, int block,
                            const double* cells);

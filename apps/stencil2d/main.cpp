@@ -88,7 +88,7 @@ apps::Run result_of(const Outcome& outcome, bool verified) {
 // The exit code.
 int run_all(const tiled::Team& team, const Settings& settings, const Kernels& kernels) {
   std::vector<double> expected;
-  if (settings.verify) expected = compute_alone(settings.problem);
+  if (settings.verify) expected = compute_serially(settings.problem);
   apps::Runs runs(settings.variants, settings.repeat, team.rank() == 0);
   runs.measure([&](const apps::Turn& turn) {
     Options options = settings.options;

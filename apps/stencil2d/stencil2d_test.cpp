@@ -94,7 +94,7 @@ TEST(both_variants, have_the_bits_of_the_field_that_plain_loops_make) {
   problems[2].side = 1;
   problems[3].steps = 1;
   for (const Problem& problem : problems) {
-    const std::vector<double> expected = compute_alone(problem);
+    const std::vector<double> expected = compute_serially(problem);
     for (const bool moving : {false, true}) {
       for (const int every : {1, 4, 100}) {
         SCOPED_TRACE(testing::Message() << "moving " << moving << ", every " << every);
@@ -111,7 +111,7 @@ TEST(both_variants, have_the_bits_of_the_field_that_plain_loops_make) {
 
 TEST(a_wrong_field, is_noticed) {
   const tiled::Team team({1, rank_count()});
-  std::vector<double> expected = compute_alone(small);
+  std::vector<double> expected = compute_serially(small);
   expected.back() += 1e-15;
   EXPECT_FALSE(run(team, small, {}, {}, expected).right);
 }

@@ -16,7 +16,7 @@ Balance::Balance(MPI_Comm comm, const Settings& settings) : settings_(settings) 
   last_victim_ = rank_;
   random_.seed(static_cast<unsigned>(rank_) + 1);
   has_token_ = rank_ == 0;
-  if (alone()) return;
+  if (is_only_rank()) return;
   MPI_Irecv(nullptr, 0, MPI_BYTE, MPI_ANY_SOURCE, request_tag, comm_, &request_);
   MPI_Irecv(&token_in_, 1, MPI_INT, (rank_ + ranks_ - 1) % ranks_, token_tag, comm_,
             &token_request_);
@@ -100,7 +100,7 @@ bool Balance::answered(std::vector<Node>& out) {
 }
 
 bool Balance::ended() {
-  if (alone()) return true;
+  if (is_only_rank()) return true;
   if (!has_token_) {
     int arrived = 0;
     MPI_Test(&token_request_, &arrived, MPI_STATUS_IGNORE);
@@ -130,7 +130,7 @@ bool Balance::ended() {
 
 // Others may still ask, until the end has come to them: all stay until all have their answer.
 void Balance::close() {
-  if (alone()) return;
+  if (is_only_rank()) return;
   const auto refuse = [](std::size_t, std::vector<Node>&) {};
   MPI_Request barrier = MPI_REQUEST_NULL;
   MPI_Ibarrier(comm_, &barrier);

@@ -28,7 +28,7 @@ class Balance {
   Balance(const Balance&) = delete;
   Balance& operator=(const Balance&) = delete;
 
-  [[nodiscard]] bool alone() const noexcept { return ranks_ == 1; }
+  [[nodiscard]] bool is_only_rank() const noexcept { return ranks_ == 1; }
 
   // Answers those who ask: `take(limit, out)` appends what they get, nothing if there is not
   // enough; `limit` nodes fit.
@@ -45,7 +45,7 @@ class Balance {
   [[nodiscard]] std::size_t share_of(std::size_t size, std::size_t limit) const noexcept;
 
   [[nodiscard]] bool asking() const noexcept { return victim_ >= 0; }
-  // REQUIRES: not asking(), not alone().
+  // REQUIRES: not asking(), not is_only_rank().
   void ask();
   // Returns whether the answer has come; then `out` has the nodes that it brought, perhaps none.
   [[nodiscard]] bool answered(std::vector<Node>& out);

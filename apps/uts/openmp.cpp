@@ -107,7 +107,7 @@ class Thread {
 
   // Gives another rank nodes of this thread's stack, or of a shelf if the stack is too short.
   void answer() {
-    if (team_.balance.alone()) return;
+    if (team_.balance.is_only_rank()) return;
     team_.balance.answer([this](std::size_t limit, std::vector<Node>& out) {
       stack_.give(team_.balance.share_of(stack_.size(), limit), out);
       for (Shelf& shelf : team_.shelves) {
@@ -174,7 +174,7 @@ class Thread {
       }
     } else if (team_.waiting.load() == team_.shelves.size() && balance.ended()) {
       team_.ended.store(true);
-    } else if (!balance.alone() && !team_.ended.load()) {
+    } else if (!balance.is_only_rank() && !team_.ended.load()) {
       balance.ask();
     }
     answer();

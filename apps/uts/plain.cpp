@@ -54,9 +54,9 @@ class Rank {
   void work() {
     const auto interval = static_cast<std::uint64_t>(run_.settings.interval);
     while (!stack_.empty()) {
-      search_.run(stack_, balance_.alone() ? UINT64_MAX : interval);
+      search_.run(stack_, balance_.is_only_rank() ? UINT64_MAX : interval);
       lap(tally_.work_s);
-      if (balance_.alone()) continue;
+      if (balance_.is_only_rank()) continue;
       answer();
       lap(tally_.overhead_s);
     }
@@ -73,7 +73,7 @@ class Rank {
         ended = balance_.ended();
         if (!ended) balance_.ask();
       }
-      if (!balance_.alone()) answer();
+      if (!balance_.is_only_rank()) answer();
       if (!found && !ended) sched_yield();  // for the others, if ranks share a processor
     }
     stack_.push(got);

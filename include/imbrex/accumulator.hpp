@@ -370,10 +370,10 @@ template <class T>
 inline constexpr bool can_be_sent =
     std::is_trivially_copyable_v<T> && alignof(T) <= alignof(std::max_align_t);
 
-enum class Told : std::int32_t { nothing, value, failure };
+enum class Content : std::int32_t { nothing, value, failure };
 template <class T>
 struct AccumulatorMessage {
-  Told told;
+  Content content;
   std::int32_t rank;  // rank on which the operation threw
   alignas(T) std::byte bytes[sizeof(T)];
 
@@ -381,7 +381,7 @@ struct AccumulatorMessage {
     return *std::launder(reinterpret_cast<const T*>(bytes));
   }
   void set(const T& value) noexcept {
-    told = Told::value;
+    content = Content::value;
     std::memcpy(bytes, &value, sizeof value);
   }
 };
@@ -409,13 +409,13 @@ class AccumulatorOf final : public AccumulatorState<T> {
   void collect(const std::uint64_t phase, void* const message) noexcept override {
     if constexpr (can_be_sent<T>) {
       Message& mine = *static_cast<Message*>(message);
-      mine.told = Told::nothing;
+      mine.content = Content::nothing;
       thrown_ = nullptr;
       try {
         if (const std::optional<T> all = store_.take(phase)) mine.set(*all);
       } catch (...) {
         thrown_ = std::current_exception();
-        mine.told = Told::failure;
+        mine.content = Content::failure;
         mine.rank = this->rank;
       }
     }
@@ -424,15 +424,15 @@ class AccumulatorOf final : public AccumulatorState<T> {
     if constexpr (can_be_sent<T>) {
       const Message& low = *static_cast<const Message*>(in);
       Message& high = *static_cast<Message*>(inout);
-      if (low.told == Told::nothing || high.told == Told::failure) return;
-      if (high.told == Told::nothing || low.told == Told::failure) {
+      if (low.content == Content::nothing || high.content == Content::failure) return;
+      if (high.content == Content::nothing || low.content == Content::failure) {
         std::memcpy(inout, in, sizeof(Message));
         return;
       }
       try {
         high.set(op_(low.value(), high.value()));
       } catch (...) {
-        high.told = Told::failure;
+        high.content = Content::failure;
         high.rank = this->rank;
       }
     }
@@ -441,11 +441,12 @@ class AccumulatorOf final : public AccumulatorState<T> {
                const bool over) noexcept override {
     if constexpr (can_be_sent<T>) {
       const Message& all = *static_cast<const Message*>(message);
-      if (all.told == Told::failure) {
+      if (all.content == Content::failure) {
         const std::exception_ptr error = thrown_ ? thrown_ : failure_of_rank(all.rank);
         return fail(phase, error);
       }
-      set(phase, all.told == Told::value ? std::optional<T>(all.value()) : std::nullopt, over);
+      set(phase, all.content == Content::value ? std::optional<T>(all.value()) : std::nullopt,
+          over);
     }
   }
   void fail(const std::uint64_t phase, const std::exception_ptr& error) noexcept override {

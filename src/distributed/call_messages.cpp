@@ -57,7 +57,7 @@ struct Calls::Sending {
     const std::unique_ptr<Sending> sent(static_cast<Sending*>(context));
     if (error == nullptr) return;
     if (sent->made != nullptr) return Made::end(sent->made, error, {});
-    leave_untold(error);
+    report_at_end(error);
   }
 };
 
@@ -111,7 +111,7 @@ void Calls::take(const int from, const Head& head, const Bytes arguments) {
         from, taken->arguments,
         [](void* const context, const std::exception_ptr error) noexcept {
           std::unique_ptr<Taken> arrived(static_cast<Taken*>(context));
-          if (error != nullptr) return leave_untold(error);
+          if (error != nullptr) return report_at_end(error);
           Calls& calls = arrived->calls;
           calls.start(std::move(arrived));
         },
@@ -189,7 +189,7 @@ void Calls::receive(const int from, const Bytes message) noexcept {
   try {
     handle(from, head, message.subspan(sizeof head));
   } catch (...) {
-    leave_untold(std::current_exception());
+    report_at_end(std::current_exception());
   }
 }
 

@@ -56,7 +56,7 @@ void SpaceOn::receive(const int from, const Head& head, const Bytes body) noexce
   try {
     handle(from, head, body);
   } catch (...) {
-    leave_untold(std::current_exception());
+    report_at_end(std::current_exception());
   }
 }
 
@@ -85,7 +85,7 @@ void SpaceOn::handle(const int from, const Head& head, const Bytes body) {
     case FutureMessage::land: return on_land(head);
     case FutureMessage::taken: return answer(nullptr);
     case FutureMessage::refused:
-      return answer(std::make_exception_ptr(ToldError(text_in(body))));
+      return answer(std::make_exception_ptr(RemoteError(text_in(body))));
     case FutureMessage::left: return on_left(from);
   }
 }
@@ -213,7 +213,7 @@ void SpaceOn::deliver(SpaceFuture& state, const Waiter& waiter) {
         waiter.landing, data,
         [](void* const context, const std::exception_ptr error) noexcept {
           const std::unique_ptr<Sending> ended(static_cast<Sending*>(context));
-          if (error != nullptr) leave_untold(error);
+          if (error != nullptr) report_at_end(error);
           detail::release(ended->state);
         },
         sending.get());
@@ -299,7 +299,7 @@ void SpaceOn::on_size(const int from, const Head& head) {
 
 void SpaceOn::on_error(const Head& head, const Bytes body) {
   Fetch& fetch = *reinterpret_cast<Fetch*>(head.token);
-  const auto error = std::make_exception_ptr(ToldError(text_in(body)));
+  const auto error = std::make_exception_ptr(RemoteError(text_in(body)));
   fetch.is_of_leaving = head.of_leaving;
   if (head.landing.tag < 0 || head.bytes != 0) return finish_fetch(fetch, error);
   // The memory belongs to the transfer until that has ended; the sending rank ends it.
@@ -366,7 +366,7 @@ void SpaceOn::landed_here(void* const context, std::exception_ptr error) noexcep
     space.complete(arriving->state, std::move(error));
     space.answer_put(arriving->from, guid, arriving->token, refusal);
   } catch (...) {
-    leave_untold(std::current_exception());
+    report_at_end(std::current_exception());
   }
 }
 
@@ -398,7 +398,8 @@ void SpaceOn::on_left(const int from) {
     }
   }
   for (SpaceFuture* const state : missing) {
-    fail_of_leaving(*state, std::make_exception_ptr(ToldError(Leaving::text(from, object_text()))));
+    fail_of_leaving(*state,
+                    std::make_exception_ptr(RemoteError(Leaving::text(from, object_text()))));
     complete(*state, nullptr);
   }
   if (is_own) left_here_->set();

@@ -38,7 +38,7 @@ inline constexpr std::size_t value_bytes_max =
 [[nodiscard]] bool try_retain(detail::SpaceFuture& state) noexcept;
 
 // An error of another rank: its text names ranks and places, so nothing is added.
-class ToldError final : public Error {
+class RemoteError final : public Error {
  public:
   using Error::Error;
 };

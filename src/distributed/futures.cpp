@@ -140,7 +140,7 @@ void SpaceOn::let_go() noexcept {
   try {
     if (!closing_.load()) leaving_.is_unwound() ? leave() : close();
   } catch (...) {  // the caller is a destructor
-    leave_untold(std::current_exception());
+    report_at_end(std::current_exception());
   }
   release();
 }
@@ -520,7 +520,7 @@ void SpaceOn::has_read(const std::uint64_t guid, const std::uint32_t more) {
   try {
     readers = spec_.readers(guid);
   } catch (...) {
-    return leave_untold(std::current_exception());
+    return report_at_end(std::current_exception());
   }
   SpaceFuture* state = nullptr;
   Shard& part = shard(guid);

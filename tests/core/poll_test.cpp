@@ -35,7 +35,7 @@ class Polled {
   explicit Polled(std::chrono::nanoseconds cost, bool by_workers = true) : cost_(cost) {
     poller_.by_workers = by_workers;
     poller_.noticed = &noticed;
-    poller_.ring = [](void* self) noexcept { ++static_cast<Polled*>(self)->rings; };
+    poller_.wake = [](void* self) noexcept { ++static_cast<Polled*>(self)->rings; };
     poller_.seek = [](void* self) noexcept { return static_cast<Polled*>(self)->seek(); };
     detail::add_poller(poller_);
   }

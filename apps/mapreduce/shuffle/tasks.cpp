@@ -114,7 +114,7 @@ std::vector<Arriving> post_receives(const Program& program, const Shape& shape) 
 
 // Runs what the other ranks wait for: if it fails, all ranks end.
 template <class Body>
-void or_end_all(MPI_Comm comm, Body&& body) {
+void or_abort(MPI_Comm comm, Body&& body) {
   try {
     body();
   } catch (const std::exception& error) {
@@ -147,7 +147,7 @@ void run_messages(Program& program, const Shape& shape, Times&) {
     for (int chunk = 0; chunk < shape.chunks; ++chunk) {
       imbrex::task("map").priority(1).launch([&, chunk] {  // first, so that the network has work
         Output& output = outputs[static_cast<std::size_t>(chunk)];
-        or_end_all(shape.comm, [&] {
+        or_abort(shape.comm, [&] {
           program.map({chunk, chunk + 1}, output);
           send_all(output, shape, chunk);
         });
@@ -175,10 +175,10 @@ void run_partial(Program& program, const Shape& shape, Times&) {
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       imbrex::task("map").out(outputs[chunk]).priority(1).launch([&, chunk] {
         const int first = static_cast<int>(chunk);
-        or_end_all(shape.comm, [&] { program.map({first, first + 1}, outputs[chunk]); });
+        or_abort(shape.comm, [&] { program.map({first, first + 1}, outputs[chunk]); });
       });
       imbrex::task("exchange").in(outputs[chunk]).inout(order).priority(2).launch([&, chunk] {
-        or_end_all(shape.comm, [&] {
+        or_abort(shape.comm, [&] {
           exchanges[chunk] =
               std::make_unique<Exchange>(shape.comm, std::span(&outputs[chunk], 1), Calls{});
           begin(program, *exchanges[chunk]);

@@ -89,9 +89,9 @@ TEST(random_text, has_about_the_bytes_and_the_words_that_were_asked_for) {
   EXPECT_NEAR(static_cast<double>(bytes), 200'000, 10);
   EXPECT_GE(different.size(), 45U);
   EXPECT_LE(different.size(), 60U);
-  EXPECT_EQ(digest_of(count_alone(text)), digest_of(count_alone(Text(
+  EXPECT_EQ(digest_of(count_serially(text)), digest_of(count_serially(Text(
       Text::Random{.bytes = 200'000, .vocabulary = 50, .seed = 3}))));
-  EXPECT_NE(digest_of(count_alone(text)).hash, digest_of(count_alone(Text(
+  EXPECT_NE(digest_of(count_serially(text)).hash, digest_of(count_serially(Text(
       Text::Random{.bytes = 200'000, .vocabulary = 50, .seed = 4}))).hash);
 }
 
@@ -151,7 +151,7 @@ TEST(word_count, every_variant_counts_as_a_stream_does) {
         SCOPED_TRACE(testing::Message() << variant.name << ", " << chunks << " chunks, "
                                         << content.size() << " bytes");
         run(variant, count, chunks);
-        EXPECT_EQ(digest_of_all(count.counts(), MPI_COMM_WORLD), digest_of(count_alone(text)));
+        EXPECT_EQ(digest_of_all(count.counts(), MPI_COMM_WORLD), digest_of(count_serially(text)));
         const Ranking ranking = gather(count.counts(), MPI_COMM_WORLD);
         if (apps::rank_of_all() == 0) expect_counts(ranking, words);
       }
@@ -187,7 +187,7 @@ TEST(digest, tells_counts_apart) {
 }
 
 // The product of all of A by plain loops.
-std::vector<long double> product_alone(const std::int64_t n) {
+std::vector<long double> product_serially(const std::int64_t n) {
   std::vector<long double> y(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
@@ -199,7 +199,7 @@ std::vector<long double> product_alone(const std::int64_t n) {
 
 TEST(matrix_vector_product, every_variant_finds_the_product_of_plain_loops) {
   for (const std::int64_t n : {1, 3, 64, 129}) {
-    const std::vector<long double> expected = product_alone(n);
+    const std::vector<long double> expected = product_serially(n);
     for (const int chunks : {1, 4, 50}) {
       MatVec product(n, MPI_COMM_WORLD, chunks);
       for (const Variant& variant : all_variants) {
@@ -236,7 +236,7 @@ class Forgetful : public Program {
 
 TEST(checks, notice_a_piece_that_is_lost) {
   const Text text(Text::Random{.bytes = 100'000, .vocabulary = 500, .seed = 1});
-  const Digest expected = digest_of(count_alone(text));
+  const Digest expected = digest_of(count_serially(text));
   for (const Variant& variant : all_variants) {
     SCOPED_TRACE(variant.name);
     WordCount count(text, MPI_COMM_WORLD, 6);

@@ -50,7 +50,7 @@ Digest digest_of(const Counts& counts) {
   return digest;
 }
 
-Counts count_alone(const Text& text) {
+Counts count_serially(const Text& text) {
   Counts counts;
   text.for_each_word(0, text.size_of_files(),
                      [&](const std::string_view word) { add(counts, word, 1); });

@@ -31,7 +31,7 @@ struct Digest {
 [[nodiscard]] Digest digest_of(const Counts& counts);
 
 // Counts every word of a text, on the calling thread.
-[[nodiscard]] Counts count_alone(const Text& text);
+[[nodiscard]] Counts count_serially(const Text& text);
 
 class WordCount : public Program {
  public:

@@ -80,11 +80,11 @@ inline constexpr bool is_promise = false;
 template <class T>
 inline constexpr bool is_promise<Promise<T>> = true;
 template <class T>
-inline constexpr bool says_where = false;
+inline constexpr bool has_address = false;
 template <class T>
-inline constexpr bool says_where<At<T>> = true;
+inline constexpr bool has_address<At<T>> = true;
 template <class T>
-inline constexpr bool says_where<Range<T>> = true;
+inline constexpr bool has_address<Range<T>> = true;
 
 // A type that stands for objects elsewhere and is copied: its own address means nothing.
 template <class T>
@@ -96,7 +96,7 @@ inline constexpr bool is_stand_in =
 template <class T>
 constexpr void check_named() {
   using Object = std::remove_cvref_t<T>;
-  if constexpr (!is_future<Object> && !says_where<Object>) {
+  if constexpr (!is_future<Object> && !has_address<Object>) {
     static_assert(std::is_lvalue_reference_v<T>,
                   "imbrex: an access names an object by its address, through an lvalue reference: "
                   "a temporary value has none that another task could name");
@@ -178,7 +178,7 @@ void end_named(const std::remove_reference_t<T>& object, End end) {
   using Object = std::remove_cvref_t<T>;
   static_assert(!is_future<Object>, "imbrex: a future is no access that could be released");
   check_named<T>();
-  if constexpr (says_where<Object> && requires { object.bytes; }) {
+  if constexpr (has_address<Object> && requires { object.bytes; }) {
     if (object.bytes != 0) end(static_cast<const void*>(object.begin), object.bytes);
   } else {
     end(static_cast<const void*>(named_by(object)), std::size_t{0});

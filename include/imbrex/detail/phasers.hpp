@@ -94,7 +94,7 @@ class PhaserBackend {
   virtual void closed() noexcept = 0;
 
   bool early = false;  // the backend needs first signals; written before other tasks are registered
-  bool alone = false;  // no other process takes part; written as `early`
+  bool is_local = false;  // no other process takes part; written as `early`
 };
 
 struct PhaserSpec {

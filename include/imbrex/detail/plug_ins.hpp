@@ -58,7 +58,7 @@ struct Poller {
   const std::atomic<bool>* noticed = nullptr;
   // Null, or called when an operation is outstanding and a task suspends: it wakes a polling thread
   // that sleeps while nothing is outstanding.
-  void (*ring)(void* context) noexcept = nullptr;
+  void (*wake)(void* context) noexcept = nullptr;
   // Null, or called by a worker that has found nothing to run in this process: at each round of an
   // idle worker, and so at least once before it sleeps, whatever is outstanding. Any number of
   // workers call it at once, under the rules of poll(). Returns true if it has made something
@@ -114,7 +114,7 @@ void go_on_asking(const char* call, bool may_suspend) noexcept;
 
 // True if main runs, has had no children, and no other thread of the program has used imbrex:
 // nothing in this process waits for the calling thread, and a call may block it.
-[[nodiscard]] bool main_is_alone() noexcept;
+[[nodiscard]] bool only_main_uses_imbrex() noexcept;
 
 // True if main runs, in no callback.
 [[nodiscard]] bool in_main() noexcept;

@@ -15,7 +15,7 @@
 namespace imbrex::distributed {
 
 // Prints it at the end of the program, which fails.
-inline void leave_untold(const std::exception_ptr& error) {
+inline void report_at_end(const std::exception_ptr& error) {
   Promise<void>("untold", std::source_location()).set_exception(error);
 }
 

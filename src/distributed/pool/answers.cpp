@@ -75,12 +75,12 @@ void Pool::note_failure(const int from, const PoolHead& head, const Bytes text) 
   {
     const std::lock_guard guard(mutex_);
     ++received_;
-    const std::string_view told(reinterpret_cast<const char*>(text.data()), text.size());
+    const std::string_view reason(reinterpret_cast<const char*>(text.data()), text.size());
     const std::string error =
         head.kind == PoolMessage::left
-            ? std::string(told)
+            ? std::string(reason)
             : fmt::format("imbrex: the function of work pool \"{}\" has thrown on rank {}, and all "
-                          "its items are dropped: {}", options_.name, from, told);
+                          "its items are dropped: {}", options_.name, from, reason);
     if (head.kind == PoolMessage::left && left_round_ == 0) {
       left_round_ = head.round;
       left_text_ = error;

@@ -57,7 +57,7 @@ void destroy_pool(PoolState* const pool) noexcept {
       static_cast<PoolState*>(state)->until_left.reset();
     }, pool);
   } catch (...) {  // messages are closed: MPI_Finalize was called before
-    distributed::leave_untold(std::current_exception());
+    distributed::report_at_end(std::current_exception());
   }
 }
 

@@ -219,18 +219,18 @@ void Pool::share(Worker& worker) {
 }
 
 void Pool::fail(const std::exception_ptr& error) {
-  bool tells = false;
+  bool is_first = false;
   std::uint32_t round = 0;
   {
     const std::lock_guard guard(mutex_);
     if (error_ == nullptr) error_ = error;
-    tells = !failed_.exchange(true, std::memory_order_relaxed);
-    if (tells) sent_ += std::ssize(options_.ranks) - 1;
+    is_first = !failed_.exchange(true, std::memory_order_relaxed);
+    if (is_first) sent_ += std::ssize(options_.ranks) - 1;
     round = round_;
     shared_.clear();
     note_shared();
   }
-  if (!tells) return;
+  if (!is_first) return;
   const std::string text = detail::thrown_text(error).substr(0, 1000);
   for (const int rank : options_.ranks) {
     if (rank == carrier_.rank()) continue;
@@ -267,7 +267,7 @@ void Pool::end_round() {
                               "imbrex", options_.name, shared_items()));
     }
     error = std::exchange(error_, nullptr);
-    if (auto told = errors_elsewhere_.extract(round_)) elsewhere = std::move(told.mapped());
+    if (auto reported = errors_elsewhere_.extract(round_)) elsewhere = std::move(reported.mapped());
   }
   if (error) std::rethrow_exception(error);
   if (!elsewhere.empty()) throw Error(elsewhere);

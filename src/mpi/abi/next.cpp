@@ -65,13 +65,13 @@ using Version = char[MPI_MAX_LIBRARY_VERSION_STRING];
 
 // Writes the first line of the text of MPI_Get_library_version; writes nothing if the MPI lacks
 // that function. Does not use real<>, which may lead to end_at_missing().
-void tell_version(Version& version) noexcept {
-  using Tell = int(char*, int*);
-  auto* const tell = reinterpret_cast<Tell*>(find_behind("PMPI_Get_library_version"));
-  if (tell == nullptr) return;
+void read_version(Version& version) noexcept {
+  using GetVersion = int(char*, int*);
+  auto* const get_version = reinterpret_cast<GetVersion*>(find_behind("PMPI_Get_library_version"));
+  if (get_version == nullptr) return;
   int length = 0;
   const InNext guard;
-  (void)tell(version, &length);
+  (void)get_version(version, &length);
   version[std::strcspn(version, "\n")] = '\0';
 }
 
@@ -85,7 +85,7 @@ void learn_quirks() noexcept {
   constexpr int built_for = version_of(4, 1);
 #endif
   Version version = "";
-  tell_version(version);
+  read_version(version);
   const Identity mpi = identify(version, built_for);
   for (std::size_t i = 0; i < quirks_count; ++i) {
     found_quirks[i] = has_quirk(mpi, static_cast<Quirk>(i));
@@ -94,7 +94,7 @@ void learn_quirks() noexcept {
 
 void end_at_missing(const char* const function) noexcept {
   Version version = "an MPI that does not tell its version";
-  tell_version(version);
+  read_version(version);
   std::fprintf(stderr,
                "imbrex: the program has called %s, which its MPI library lacks: %s. The MPI "
                "standard may have removed the function, or added it in a later version: change "

@@ -24,8 +24,8 @@ struct alignas(64) Switches {
   std::atomic<bool> some_task_blocks{false};
   // Set for good by calls that reach processes outside of MPI_COMM_WORLD.
   std::atomic<bool> other_processes{false};
-  // An observer watches calls (told.hpp). Set by MPI_Init, or before an event handler is set.
-  std::atomic<bool> tells_calls{false};
+  // An observer watches calls (observed.hpp). Set by MPI_Init, or before an event handler is set.
+  std::atomic<bool> observes_calls{false};
   // Calls on a communicator may go block by block. Written by MPI_Init, MPI_Finalize, and where a
   // communicator is given an info.
   std::atomic<bool> goes_by_blocks{false};

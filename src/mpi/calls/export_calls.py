@@ -8,20 +8,20 @@ export_calls.py <folder> <compiler and flags that find mpi.h>...: writes
                         that may call it (next.hpp, ship.hpp); and our MPI_X is imbrex_MPI_X, which
                         they define by IMBREX_FUNCTION(X)
   default_calls.cpp     weakly, imbrex_MPI_X for what our sources do not define
-  told_calls.cpp        imbrex_told_MPI_X, which tells of the call and leads there, for the calls
-                        that somebody may look on at (told.py)
-  exported_calls.cpp    MPI_X and PMPI_X, which lead there, past what tells if nobody looks on; and
-                        for each a function that ends the program, which stands in where the MPI
-                        behind this library lacks X
+  observed_calls.cpp    imbrex_observed_MPI_X, which reports the call to observers and leads there,
+                        for the calls that an observer may watch (observed.py)
+  exported_calls.cpp    MPI_X and PMPI_X, which lead there, past imbrex_observed_MPI_X if there is
+                        no observer; and for each a function that ends the program, which stands in
+                        where the MPI behind this library lacks X
 
-Where our sources call MPI_X they call what tells, if there is such.
+Where our sources call MPI_X they call imbrex_observed_MPI_X, if there is such.
 """
 import pathlib
 import re
 import subprocess
 import sys
 
-import told
+import observed
 
 DECLARATION = re.compile(r"\b(int|double|MPI_\w+)\s+PMPI_(\w+)\s*\(([^;{}]*?)\)[^;(){}]*;")
 # Life and death of MPI: init_and_finalize.cpp says who makes these calls; an abort waits for
@@ -76,9 +76,9 @@ def name_of(parameter):
     return re.search(r"(\w+)\s*(?:\[[^]]*\]\s*)*$", parameter).group(1)
 
 
-def body_that_tells(name, parameters):
+def observed_body(name, parameters):
     every = named(parameters)
-    return told.told(name, every, [name_of(parameter) for parameter in every])
+    return observed.observed(name, every, [name_of(parameter) for parameter in every])
 
 
 def own_names(found):
@@ -87,8 +87,8 @@ def own_names(found):
              '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"']
     names = {}
     for name, (_, parameters) in sorted(found.items()):
-        tells = body_that_tells(name, parameters) is not None
-        names[name] = f"imbrex_told_MPI_{name}" if tells else f"imbrex_MPI_{name}"
+        is_observed = observed_body(name, parameters) is not None
+        names[name] = f"imbrex_observed_MPI_{name}" if is_observed else f"imbrex_MPI_{name}"
         lines += [f'extern "C" decltype(PMPI_{name}) {one};'
                   for one in sorted({names[name], f"imbrex_MPI_{name}"})]
     lines += ["#pragma GCC diagnostic pop\n",
@@ -115,19 +115,19 @@ def default_calls(found):
     return "\n".join(lines) + "\n"
 
 
-def told_calls(found):
-    lines = [HEAD, '#include "mpi/calls/told.hpp"\n', "using namespace imbrex::mpi;\n"]
+def observed_calls(found):
+    lines = [HEAD, '#include "mpi/calls/observed.hpp"\n', "using namespace imbrex::mpi;\n"]
     for name, (result, parameters) in sorted(found.items()):
-        body = body_that_tells(name, parameters)
+        body = observed_body(name, parameters)
         if body is not None:
-            lines.append(f'extern "C" {result} imbrex_told_MPI_{name}'
+            lines.append(f'extern "C" {result} imbrex_observed_MPI_{name}'
                          f'({", ".join(named(parameters))}) {{\n{body}\n}}')
     return "\n".join(lines) + "\n"
 
 
 def exported_calls(found):
     lines = [HEAD, '#include "mpi/abi/error_handlers.hpp"', '#include "mpi/abi/next.hpp"',
-             '#include "mpi/calls/told.hpp"\n',
+             '#include "mpi/calls/observed.hpp"\n',
              '#define IMBREX_EXPORT extern "C" [[gnu::visibility("default")]]',
              "using namespace imbrex::mpi;\n"]
     for name, (result, parameters) in sorted(found.items()):
@@ -140,9 +140,10 @@ def exported_calls(found):
         # Error handlers run when MPI has returned and the call has nothing left to do.
         end = "returned({})" if result == "int" else "{}"
         ours = f"  return {end.format(f'imbrex_MPI_{name}({given})')};\n}}"
-        if body_that_tells(name, parameters) is not None:
-            ours = ("  if (switches.tells_calls.load(std::memory_order_relaxed)) [[unlikely]] {\n"
-                    f"    return {end.format(f'imbrex_told_MPI_{name}({given})')};\n  }}\n{ours}")
+        if observed_body(name, parameters) is not None:
+            observed_name = f"imbrex_observed_MPI_{name}({given})"
+            ours = ("  if (switches.observes_calls.load(std::memory_order_relaxed)) "
+                    f"[[unlikely]] {{\n    return {end.format(observed_name)};\n  }}\n{ours}")
         lines.append(f"IMBREX_EXPORT {result} MPI_{name}({taken}) {{\n"
                      f"  if ({passes}) return next<PMPI_{name}>({given});\n{begin}{ours}\n"
                      f"IMBREX_EXPORT {result} PMPI_{name}({taken}) {{\n"
@@ -171,7 +172,7 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     found = {name: it for name, it in declarations(sys.argv[2:]).items() if is_ours(name, it[1])}
     folder.mkdir(parents=True, exist_ok=True)
-    for make in (own_names, default_calls, told_calls, exported_calls):
+    for make in (own_names, default_calls, observed_calls, exported_calls):
         name = make.__name__ + (".hpp" if make is own_names else ".cpp")
         write_if_new(folder / name, make(found))
 

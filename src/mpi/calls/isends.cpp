@@ -12,7 +12,7 @@ namespace imbrex::mpi {
 namespace {
 
 // MPI has begun the send. The watcher of the communicator may give the program another handle.
-[[gnu::noinline]] void tell_watcher(const Call& call, MPI_Request* request) {
+[[gnu::noinline]] void notify_watcher(const Call& call, MPI_Request* request) {
   if (!in_service()) return;
   const messages::Communicator* const on = messages::communicator_of(call.comm);
   const messages::Watcher* const watcher = on != nullptr ? on->watcher() : nullptr;
@@ -44,7 +44,7 @@ namespace {
       code = PMPI_##name(buffer, count, type, peer, tag, comm, request);                        \
     }                                                                                           \
     if (code == MPI_SUCCESS && messages::Communicator::any_watched()) [[unlikely]] {             \
-      tell_watcher(call(), request);                                                            \
+      notify_watcher(call(), request);                                                            \
     }                                                                                           \
     return code;                                                                                \
   }

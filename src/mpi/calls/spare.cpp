@@ -157,7 +157,7 @@ SpareThreads& spare_threads() {
   return the_threads;
 }
 
-void say_of(const char* name, const std::string& what) {
+void report_call(const char* name, const std::string& what) {
   const std::string place =
       detail::in_task() ? "in task " + detail::describe_current_task() : "outside of tasks";
   std::fprintf(stderr, "imbrex: %s %s %s\n", name, place.c_str(), what.c_str());
@@ -183,7 +183,7 @@ int call_on_spare_thread(const char* name, int (*function)(void* arguments), voi
   SpareCall call{.name = name, .function = function, .arguments = arguments,
                  .code = MPI_SUCCESS, .kept = {}, .done = {}};
   if (!spare_threads().give(call)) {
-    say_of(name,
+    report_call(name,
            "blocks its worker: the system gives no thread for the call. Raise the limit of threads "
            "(ulimit -u), or let fewer tasks make such calls at once.");
     return function(arguments);
@@ -198,7 +198,7 @@ int refuse_to_block(const char* name) {
       (detail::main_is_last() && nothing_under_way())) {
     return MPI_SUCCESS;
   }
-  say_of(name,
+  report_call(name,
          "is refused: it may wait for other ranks, and MPI has no non-blocking form of it. It "
          "would block the only thread that calls MPI, since this MPI gives less than "
          "MPI_THREAD_MULTIPLE. Call it in main while there is no other task and no operation in "

@@ -78,9 +78,9 @@ template <class Blocking>
   }
   if (reaches_processes(name)) switches.other_processes.store(true, std::memory_order_relaxed);
   if (!suspends()) return blocking();
-  const bool alone = engine().outstanding().load(std::memory_order_relaxed) == 0 &&
-                     detail::main_is_alone();
-  if (!alone) return on_spare_thread(name, blocking);
+  const bool is_idle = engine().outstanding().load(std::memory_order_relaxed) == 0 &&
+                     detail::only_main_uses_imbrex();
+  if (!is_idle) return on_spare_thread(name, blocking);
   const BlockedCall call(name);
   return blocking();
 }

@@ -51,7 +51,7 @@ struct Use {
         task(its_task),
         ordered(call.kind == Kind::collective),
         envelope(envelope_of(call)),
-        brings_news(call.kind != Kind::send || is_synchronous(call)) {
+        is_nonlocal(call.kind != Kind::send || is_synchronous(call)) {
     if (call.peer == MPI_PROC_NULL) return;
     for (const Buffer& buffer : buffers) {
       if (buffer.address == nullptr) continue;
@@ -67,7 +67,7 @@ struct Use {
   detail::TaskLabel task;
   bool ordered;       // a collective
   Envelope envelope;
-  bool brings_news;   // see bring_news()
+  bool is_nonlocal;   // see are_nonlocal()
   bool active = false;
   bool persistent = false;
   std::deque<Part> parts;  // they never move
@@ -88,7 +88,7 @@ class Table {
   void forget(MPI_Request request) noexcept;  // the handle is invalid
   void keep_open(MPI_Request request, Compared& collective);
   void post(MPI_Request request);
-  [[nodiscard]] bool brings_news(MPI_Request request);
+  [[nodiscard]] bool is_nonlocal(MPI_Request request);
 
  private:
   using Parts = std::multimap<std::uintptr_t, const Part*>;  // by first byte
@@ -185,11 +185,11 @@ void Table::post(MPI_Request request) {
   check::post(envelope, wait);
 }
 
-bool Table::brings_news(MPI_Request request) {
+bool Table::is_nonlocal(MPI_Request request) {
   if (request == MPI_REQUEST_NULL) return false;
   const std::lock_guard guard(lock_);
   const auto place = by_request_.find(request);
-  return place == by_request_.end() || place->second->brings_news;
+  return place == by_request_.end() || place->second->is_nonlocal;
 }
 
 void Table::enter(const Use& use) {
@@ -211,7 +211,7 @@ void Table::leave(const Use& use) noexcept {
 
 // One finding for two operations, however many of their parts overlap.
 void Table::compare_memory(const Use& fresh) {
-  std::set<const Use*> told;
+  std::set<const Use*> reported;
   for (const Part& part : fresh.parts) {
     const std::uintptr_t begin = part.memory.begin();
     const std::uintptr_t from = begin > longest_ ? begin - longest_ : 0;
@@ -219,11 +219,11 @@ void Table::compare_memory(const Use& fresh) {
          place != parts_.end() && place->first < part.memory.end(); ++place) {
       const Part& other = *place->second;
       if (!part.writes && !other.writes) continue;  // two sends may read one buffer
-      if (told.contains(&other.use)) continue;
+      if (reported.contains(&other.use)) continue;
       const std::uintptr_t where = Memory::meet(part.memory, other.memory);
       if (where == 0) continue;
-      told.insert(&other.use);
-      say_finding(fmt::format("two operations in flight use the byte at {:#x}:\n"
+      reported.insert(&other.use);
+      report_finding(fmt::format("two operations in flight use the byte at {:#x}:\n"
                               "imbrex:   {} ({} {:#x} to {:#x})\n"
                               "imbrex:   {} ({} {:#x} to {:#x})\n"
                               "imbrex:   Let the first complete before the second begins (by a "
@@ -238,12 +238,13 @@ void Table::compare_memory(const Use& fresh) {
 void Table::compare_order(const Use& fresh) {
   for (const Use* const other : in_order_) {
     if (other->comm != fresh.comm) continue;
-    say_finding(fmt::format("two tasks are in collectives on one communicator at the same time:\n"
-                            "imbrex:   {}\n"
-                            "imbrex:   {}\n"
-                            "imbrex:   All ranks must begin these collectives in the same order, "
-                            "but tasks run in any order: order the tasks by a dependency, or give "
-                            "each a communicator of its own (MPI_Comm_dup)",
+    report_finding(
+        fmt::format("two tasks are in collectives on one communicator at the same time:\n"
+                    "imbrex:   {}\n"
+                    "imbrex:   {}\n"
+                    "imbrex:   All ranks must begin these collectives in the same order, "
+                    "but tasks run in any order: order the tasks by a dependency, or give "
+                    "each a communicator of its own (MPI_Comm_dup)",
                     other->text(), fresh.text()));
   }
 }
@@ -288,9 +289,9 @@ void end_request(MPI_Request request) noexcept {
   if (on()) table().remove(request);
 }
 void post_request(MPI_Request request) { table().post(request); }
-bool bring_news(const int count, const MPI_Request* const requests) {
+bool are_nonlocal(const int count, const MPI_Request* const requests) {
   return std::any_of(requests, requests + std::max(count, 0),
-                     [](const MPI_Request request) { return table().brings_news(request); });
+                     [](const MPI_Request request) { return table().is_nonlocal(request); });
 }
 void keep_open(MPI_Request request, Compared collective) { table().keep_open(request, collective); }
 void forget_request(MPI_Request request) noexcept {

@@ -69,9 +69,9 @@ void forget_request(MPI_Request request) noexcept;
 
 // The running task is about to start this persistent request.
 void post_request(MPI_Request request);
-// Whether the completion of these requests may tell the caller of anything that has happened on
-// another rank. A send of standard mode tells nothing, since MPI may have buffered it.
-[[nodiscard]] bool bring_news(int count, const MPI_Request* requests);
+// Whether the completion of one of these requests may depend on another rank. That of a send of
+// standard mode does not, since MPI may have buffered the message.
+[[nodiscard]] bool are_nonlocal(int count, const MPI_Request* requests);
 
 // Called for the call that made `request` and returns `code`, which these functions return, too.
 // They call the functions above if the call has succeeded and IMBREX_CHECK is on. `find_buffers()`

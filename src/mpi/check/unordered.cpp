@@ -96,7 +96,7 @@ void post(const Envelope& envelope, const report::Wait& wait) {
   if (fresh.moment.task == 0) return;  // its order is not known
   const std::optional<Post> earlier = posts().replace(envelope, fresh);
   if (!earlier || allows_overtaking(envelope.comm)) return;
-  say_finding(fmt::format(
+  report_finding(fmt::format(
       "two tasks {} with one tag {} one rank, and nothing orders the tasks:\n"
       "imbrex:   {}\n"
       "imbrex:   {}\n"

@@ -8,9 +8,9 @@
 namespace imbrex::mpi {
 
 // Reports the process of this rank, and arranges the report of its exit code. Called in MPI_Init.
-void tell_process();
+void report_process();
 
 // Called before PMPI_Abort, by any thread.
-void tell_abort(int code) noexcept;
+void report_abort(int code) noexcept;
 
 }  // namespace imbrex::mpi

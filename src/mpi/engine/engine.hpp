@@ -44,7 +44,7 @@ struct Call {
   bool at_once = false;                   // the call returns before the operation is complete
   bool throws = false;                    // a call of C++: its MpiError is the report
   bool waits_here = false;                // a send that was not given to MPI yet
-  bool tests_alone = false;               // MPI_Testsome would give a wrong error for the request
+  bool is_tested_singly = false;          // MPI_Testsome would give a wrong error for the request
 
   // True if this library must call the handler of `comm` when the request of this call has failed,
   // because MPI does not. A wait for a request that the program has made names no `comm`.

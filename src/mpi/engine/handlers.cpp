@@ -57,7 +57,7 @@ void call(Running& running, const Handler& handler) noexcept {
 
 void note_asked_for() noexcept { trace::races::before(&asked_for); }
 
-[[gnu::noinline]] bool say_refused(const char* call) noexcept {
+[[gnu::noinline]] bool report_refused(const char* call) noexcept {
   if (running_here->may_call_mpi) return false;
   std::fprintf(stderr,
                "imbrex: %s is called within an event handler and does nothing there: let the "

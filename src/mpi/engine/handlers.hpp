@@ -26,9 +26,9 @@ void note_asked_for() noexcept;
 
 // True if this thread is in a handler that may not call MPI; it has then named `call` on standard
 // error, and the call must return MPI_ERR_OTHER.
-[[nodiscard]] bool say_refused(const char* call) noexcept;  // REQUIRES: in_handler()
+[[nodiscard]] bool report_refused(const char* call) noexcept;  // REQUIRES: in_handler()
 [[nodiscard]] inline bool refused(const char* call) noexcept {
-  return in_handler() && say_refused(call);
+  return in_handler() && report_refused(call);
 }
 
 }  // namespace imbrex::mpi

@@ -12,7 +12,7 @@ namespace {
 
 std::atomic<bool> in_child{false};  // written while the process has one thread
 
-void tell_of_child() noexcept {
+void report_child() noexcept {
   static std::atomic<bool> printed{false};  // any thread
   if (printed.exchange(true, std::memory_order_relaxed)) return;
   print("MPI is called in a child of fork(), which is no rank: imbrex leaves the call to MPI, "
@@ -26,14 +26,14 @@ void leave_calls_to_mpi() noexcept {
   if (!switches.is_active.load(std::memory_order_relaxed)) return;
   switches.is_active.store(false, std::memory_order_relaxed);
   switches.ships_calls.store(false, std::memory_order_relaxed);
-  switches.tells_calls.store(false, std::memory_order_relaxed);
+  switches.observes_calls.store(false, std::memory_order_relaxed);
   switches.goes_by_blocks.store(false, std::memory_order_relaxed);
   in_child.store(true, std::memory_order_relaxed);
 }
 
 bool call_while_inactive() noexcept {
   if (in_child.load(std::memory_order_relaxed)) {
-    tell_of_child();
+    report_child();
     return false;
   }
   static std::atomic<bool> printed{false};  // any thread

@@ -38,7 +38,7 @@ namespace imbrex::mpi {
 void abort_all(MPI_Comm comm, int code) noexcept {
   // MPICH's mpiexec drops output that it has not yet passed on when a process aborts.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  tell_abort(code);
+  report_abort(code);
   PMPI_Abort(comm, code);
   std::_Exit(1);
 }
@@ -203,8 +203,8 @@ int call_handler(const Call& call, const detail::TaskLabel& task, int code) {
   const bool ends = handler == fatal;
   PMPI_Errhandler_free(&handler);
   if (ends) end_program(call.name, detail::describe(task), comm, code);
-  const Outcome told = PMPI_Comm_call_errhandler(comm, code);
-  (void)call_kept(told.kept, code);
+  const Outcome called = PMPI_Comm_call_errhandler(comm, code);
+  (void)call_kept(called.kept, code);
   return code;
 }
 
@@ -248,16 +248,16 @@ int call_kept(const KeptHandler& kept, const int code) {
 }
 
 int raise_error_in_callback(const Operation& operation) noexcept {
-  const auto tell = [&operation](const char* const what, const char* const text) {
+  const auto report = [&operation](const char* const what, const char* const text) {
     std::fprintf(stderr, "imbrex: the error handler of %s, of a request with a continuation, has "
                  "thrown%s%s\n", operation.call.name, what, text);
   };
   try {
     return raise_error(operation);
   } catch (const std::exception& error) {
-    tell(": ", error.what());
+    report(": ", error.what());
   } catch (...) {
-    tell(" something", "");
+    report(" something", "");
   }
   return operation.code;
 }

@@ -55,7 +55,7 @@ void drive_mpi() {
   PMPI_Iprobe(0, 0, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
 }
 
-void ring(void*) noexcept { the_thread().ring(); }
+void wake(void*) noexcept { the_thread().wake(); }
 
 // Called at exit() without MPI_Finalize; the runtime ends next.
 void stop_thread() { the_thread().leave(); }
@@ -64,7 +64,7 @@ void prepare(detail::Poller& poller, Mode mode) {
   poller.by_workers = workers_poll(mode);
   poller.noticed = has_callback(mode) ? &noticed : nullptr;
   const bool sleeps = mode == Mode::automatic || mode == Mode::shared_thread;
-  poller.ring = sleeps ? &ring : nullptr;
+  poller.wake = sleeps ? &wake : nullptr;
 }
 
 void stop_thread_at_exit() {

@@ -14,7 +14,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/events.h"
 #include "mpi/abi/switches.hpp"
-#include "mpi/calls/told.hpp"
+#include "mpi/calls/observed.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/guard_mpi.hpp"
 #include "mpi/engine/lifetime.hpp"
@@ -74,7 +74,7 @@ void deliver(const imbrex_mpi_event& event) {
 struct ArrivalEvent : Operation {
   imbrex_mpi_event event;
 
-  static void tell(Operation& self) noexcept {
+  static void report(Operation& self) noexcept {
     const std::unique_ptr<ArrivalEvent> owned(static_cast<ArrivalEvent*>(&self));
     deliver(owned->event);
   }
@@ -83,7 +83,7 @@ struct ArrivalEvent : Operation {
 void note_incoming(Round& round, MPI_Comm comm, const MPI_Status& status, MPI_Request request) {
   auto arrival = std::make_unique<ArrivalEvent>();
   arrival->call = {.name = "an event"};
-  arrival->complete = &ArrivalEvent::tell;
+  arrival->complete = &ArrivalEvent::report;
   arrival->event = event_of(IMBREX_INCOMING_PTP, comm, status.MPI_SOURCE, status.MPI_TAG, request);
   engine().expect();  // counted as an operation until it is reported
   engine().leave_feed();
@@ -215,7 +215,9 @@ IMBREX_PUBLIC int imbrex_mpi_event_poll(imbrex_mpi_event* event) {
 IMBREX_PUBLIC void imbrex_mpi_event_set_handler(imbrex_mpi_event_handler* handler, void* argument) {
   const std::lock_guard guard(imbrex::mpi::events_lock);
   imbrex::mpi::note_asked_for();
-  if (handler != nullptr) imbrex::mpi::switches.tells_calls.store(true, std::memory_order_relaxed);
+  if (handler != nullptr) {
+    imbrex::mpi::switches.observes_calls.store(true, std::memory_order_relaxed);
+  }
   imbrex::mpi::event_handler = handler;
   imbrex::mpi::handler_argument = argument;
 }

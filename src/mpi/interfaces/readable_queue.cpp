@@ -40,13 +40,13 @@ Readable* ReadableQueue::take(const int most) noexcept {
     first_ = first_->next;
   }
   if (end != nullptr) end->next = nullptr;
-  if (first_ != nullptr) ring();
+  if (first_ != nullptr) make_readable();
   return taken;
 }
 
 void ReadableQueue::collect() noexcept {
-  // acquire: the items of push(). release: a push() that finds the queue empty sets `rung_` after
-  // silence() has cleared it.
+  // acquire: the items of push(). release: a push() that finds the queue empty sets `is_readable_`
+  // after silence() has cleared it.
   Readable* youngest = arrived_.exchange(nullptr, std::memory_order_acq_rel);
   if (youngest == nullptr) return;
   Readable* const last = youngest;
@@ -62,16 +62,16 @@ void ReadableQueue::collect() noexcept {
 }
 
 // The counter of an eventfd has 64 bits, so a write cannot fail for want of room.
-void ReadableQueue::ring() noexcept {
+void ReadableQueue::make_readable() noexcept {
   constexpr std::uint64_t one = 1;
   while (::write(descriptor_, &one, sizeof one) < 0 && errno == EINTR) {
   }
-  rung_.store(true, std::memory_order_release);
+  is_readable_.store(true, std::memory_order_release);
 }
 
 void ReadableQueue::silence() noexcept {
-  if (!rung_.load(std::memory_order_relaxed)) return;
-  rung_.store(false, std::memory_order_relaxed);
+  if (!is_readable_.load(std::memory_order_relaxed)) return;
+  is_readable_.store(false, std::memory_order_relaxed);
   std::uint64_t count = 0;
   while (::read(descriptor_, &count, sizeof count) < 0 && errno == EINTR) {
   }

@@ -2,19 +2,20 @@
 // A queue that any thread appends to, with a descriptor that is readable while the queue holds
 // items. Event loops (epoll, select, asyncio) wait for the descriptor. Knows no MPI.
 //
-// Why no item is left behind an unreadable descriptor. A producer pushes on a stack and rings if
-// the stack was empty before. A consumer first silences the descriptor, then empties the stack. An
-// item that this consumer does not find is pushed after the stack was emptied, so its producer or
-// an earlier producer finds an empty stack and rings after the silence. An item that a consumer
-// has found and not handed out keeps the descriptor readable: the consumer rings again before it
-// leaves. A ring that comes after its items have been taken is possible: then one take() returns
-// nothing and silences the descriptor. A ring first changes the descriptor, then `rung_`, and
-// silence() does nothing while `rung_` is false. So a later take() undoes each change.
+// Why no item is left behind an unreadable descriptor. A producer pushes on a stack, and makes the
+// descriptor readable if the stack was empty before. A consumer first silences the descriptor, then
+// empties the stack. An item that this consumer does not find is pushed after the stack was
+// emptied, so its producer or an earlier producer finds an empty stack and calls make_readable()
+// after the silence. An item that a consumer has found and not handed out keeps the descriptor
+// readable: the consumer calls make_readable() again before it leaves. A make_readable() after its
+// items have been taken is possible: then one take() returns nothing and silences the descriptor.
+// make_readable() first changes the descriptor, then `is_readable_`, and silence() does nothing
+// while `is_readable_` is false. So a later take() undoes each change.
 //
-// While a consumer attends to the queue, which it looks at again and again, no producer rings. A
-// producer pushes, then reads `attending_`; a consumer leaves `attending_`, then looks for items,
-// and rings if there are any. All four are sequentially consistent, so either the producer sees
-// that nobody attends, or the consumer sees the item.
+// While a consumer attends to the queue, which it looks at again and again, no producer changes the
+// descriptor. A producer pushes, then reads `attending_`; a consumer leaves `attending_`, then
+// looks for items, and makes the descriptor readable if there are any. All four are sequentially
+// consistent, so either the producer sees that nobody attends, or the consumer sees the item.
 //
 // Order: a producer's push takes effect at its compare-exchange. Each emptying of the stack
 // reverses it, and every later item is pushed later, so items leave in the order of those
@@ -53,7 +54,7 @@ class ReadableQueue {
       item.next = before;  // the item's content, too, is visible to collect()
     } while (!arrived_.compare_exchange_weak(before, &item, std::memory_order_seq_cst,
                                              std::memory_order_relaxed));
-    if (before == nullptr && attending_.load(std::memory_order_seq_cst) == 0) ring();
+    if (before == nullptr && attending_.load(std::memory_order_seq_cst) == 0) make_readable();
   }
 
   // Removes up to `most` items, the oldest first. Returns a chain by `next`; null: none is there.
@@ -68,7 +69,7 @@ class ReadableQueue {
     }
     ~Attention() {
       queue_.attending_.fetch_sub(1, std::memory_order_seq_cst);
-      if (queue_.arrived_.load(std::memory_order_seq_cst) != nullptr) queue_.ring();
+      if (queue_.arrived_.load(std::memory_order_seq_cst) != nullptr) queue_.make_readable();
     }
     Attention(const Attention&) = delete;
     Attention& operator=(const Attention&) = delete;
@@ -79,13 +80,13 @@ class ReadableQueue {
 
  private:
   void collect() noexcept IMBREX_REQUIRES(lock_);
-  void ring() noexcept;
+  void make_readable() noexcept;
   void silence() noexcept;
 
   const int descriptor_;
   std::atomic<Readable*> arrived_{nullptr};  // any thread pushes; a consumer empties it; see (1)
   std::atomic<int> attending_{0};            // number of Attention objects; any thread
-  std::atomic<bool> rung_{false};            // any thread; release: after the descriptor's change
+  std::atomic<bool> is_readable_{false};     // any thread; release: after the descriptor's change
   base::SpinLock lock_;                      // of consumers
   Readable* first_ IMBREX_GUARDED_BY(lock_) = nullptr;
   Readable* last_ IMBREX_GUARDED_BY(lock_) = nullptr;  // valid while `first_` is not null

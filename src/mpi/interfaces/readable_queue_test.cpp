@@ -61,7 +61,8 @@ TEST(ReadableQueue, hands_out_nothing_where_nothing_or_a_negative_number_is_aske
 }
 
 // Methodology: producers push as fast as they can; consumers take only when the descriptor is
-// readable. A lost ring would leave items that no poll announces: the wait below would end.
+// readable. A lost make_readable() would leave items that no poll announces: the wait below would
+// end.
 TEST(ReadableQueue, no_item_is_lost_and_each_producers_order_is_kept_for_any_number_of_threads) {
   constexpr int each = 20'000;
   constexpr int lost_ms = 20'000;
@@ -110,7 +111,7 @@ TEST(ReadableQueue, is_silent_while_a_consumer_attends_and_readable_afterwards) 
 }
 
 // Methodology: the consumer attends for a few takes, leaves, and waits for the descriptor. An item
-// that was pushed at the moment of its leaving, without a ring, would end the wait below.
+// that was pushed at the moment of its leaving, without make_readable(), would end the wait below.
 TEST(ReadableQueue, no_item_is_lost_when_a_consumer_stops_attending) {
   constexpr int each = 50'000;
   constexpr int producers = 2;

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 // An error that is equal on every failed rank is printed once: its cause is mostly in the
 // environment of all.
-void say_what_failed(const std::string& wrong, const Agreement& mine, const Agreement& all) {
+void report_failure(const std::string& wrong, const Agreement& mine, const Agreement& all) {
   const bool same = all.why_least == -all.why_least_negated;
   if (!wrong.empty() && (!same || mine.first_failed == all.first_failed)) print(wrong);
   if (wrong.empty() && mine.first_well == all.first_well) print("MPI_Init failed on another rank.");
@@ -76,7 +76,7 @@ void end_unless_well(const Wrong& wrong, const Agreement& mine, const Agreement&
   const bool differ = modes_differ || all.parts_least != -all.parts_negated;
   if (all.well != 0 && !differ) return;
   if (all.well == 0) {
-    say_what_failed(wrong.text, mine, all);
+    report_failure(wrong.text, mine, all);
   } else if (mine.first_well == all.first_well) {
     const std::string option = modes_differ ? "IMBREX_PARTIAL" : "IMBREX_PARTIAL_PARTS";
     print("MPI_Init: " + option + " differs between ranks, but all ranks must divide a "

@@ -17,7 +17,7 @@
 #include "mpi/abi/linked.hpp"
 #include "mpi/abi/next.hpp"
 #include "mpi/abi/switches.hpp"
-#include "mpi/calls/told.hpp"
+#include "mpi/calls/observed.hpp"
 #include "mpi/calls/twins.hpp"
 #include "mpi/collectives/blocks/blocks.hpp"
 #include "mpi/engine/deaths.hpp"
@@ -139,7 +139,7 @@ bool must_pass_through() {
 
 int passed(const int code) {
   if (code == MPI_SUCCESS) {
-    tell_process();
+    report_process();
     warn_of_launcher();
   }
   return code;
@@ -164,7 +164,7 @@ int initialise_library(int* argc, char*** argv, int* provided) {
 int begin_service(const int level, const Entry entry) {
   learn_quirks();
   const Wrong wrong = try_to_start(level, entry);
-  if (wrong.text.empty()) tell_process();
+  if (wrong.text.empty()) report_process();
   warn_of_launcher();
   const bool brought = attached.load(std::memory_order_relaxed) && !linked_with_imbrex();
   const Agreement mine = view_of(wrong, brought && !main_is_task());

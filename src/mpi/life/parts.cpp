@@ -135,10 +135,10 @@ void end_comparing() {
   if (switches.compares_ranks) check::end_comparing();
 }
 
-void note_what_calls_tell() {
+void note_observers() {
   switches.learns_senders = detail::learns_sends();
   if (check::on() || switches.learns_senders || switches.traces_messages) {
-    switches.tells_calls.store(true, std::memory_order_relaxed);
+    switches.observes_calls.store(true, std::memory_order_relaxed);
   }
 }
 
@@ -150,7 +150,7 @@ using EndPart = void();
 struct LifePart {
   BeginPart* begin = nullptr;
   EndPart* finish = nullptr;
-  bool finishes_alone = false;  // also where no runtime runs: other ranks wait for it
+  bool finishes_without_runtime = false;  // also where no runtime runs: other ranks wait for it
   EndPart* end = nullptr;
 };
 
@@ -162,7 +162,7 @@ constexpr LifePart life_parts[] = {
     {.begin = [](const Agreement&) { start_messages(); }, .end = &end_messages},
     {.end = &messages::end_communicators},
     {.begin = [](const Agreement&) { check::start(); }},
-    {.begin = [](const Agreement&) { note_what_calls_tell(); }},
+    {.begin = [](const Agreement&) { note_observers(); }},
     {.begin = [](const Agreement&) { private_world::open(); }, .end = &private_world::close},
     {.begin = [](const Agreement&) {
        if (has<Quirk::first_topologies_crash>()) make_a_topology();
@@ -176,9 +176,9 @@ constexpr LifePart life_parts[] = {
      }},
     // What may still send.
     {.begin = [](const Agreement&) { sends::start(); }, .finish = &sends::finish},
-    {.finish = &phasers::RankPhaser::end_all},
-    {.begin = &open_messages, .finish = &close_messages, .finishes_alone = true},
-    {.begin = &begin_comparing, .finish = &end_comparing, .finishes_alone = true},
+    {.finish = &phasers::RankPhaser::leave_all},
+    {.begin = &open_messages, .finish = &close_messages, .finishes_without_runtime = true},
+    {.begin = &begin_comparing, .finish = &end_comparing, .finishes_without_runtime = true},
     {.finish = &order::end_all_orders},
     {.begin = [](const Agreement&) { blocks::start(blocks::setting_by_options()); },
      .finish = &blocks::end},
@@ -207,7 +207,7 @@ void finish_parts() {
     end_if_a_task_failed();
   }
   for (const LifePart& part : life_parts) {
-    if (part.finish != nullptr && (runs || part.finishes_alone)) part.finish();
+    if (part.finish != nullptr && (runs || part.finishes_without_runtime)) part.finish();
   }
   finalize_waits_since.store(0, std::memory_order_relaxed);
   if (!runs) return;

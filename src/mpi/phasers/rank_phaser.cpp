@@ -82,7 +82,7 @@ void RankPhaser::begin(detail::PhaserState& phaser, Channel channel) noexcept {
   phaser_ = &phaser;
   channel_ = std::move(channel);
   early = fuzzy_ && has_others();
-  alone = !has_others();
+  is_local = !has_others();
   const std::lock_guard guard(living().lock);
   living().all.push_back(this);
 }
@@ -247,14 +247,14 @@ void RankPhaser::end_phase() noexcept {
 // be gone after it: end_phase() may lead to leave(), which then finds nothing in flight.
 void RankPhaser::collectives_ended() noexcept {
   const bool has_phase = halves_.load(std::memory_order_relaxed) != 0 && !given_up_;
-  bool goes_alone = false;
+  bool runs_empty = false;
   {
     const std::lock_guard guard(lock_);
     under_way_ = false;
-    goes_alone = left_.load(std::memory_order_relaxed) && (may_leave_ || all_left_);
+    runs_empty = left_.load(std::memory_order_relaxed) && (may_leave_ || all_left_);
   }
   if (has_phase && bring_half()) end_phase();
-  if (goes_alone) go_on_alone();
+  if (runs_empty) run_empty_phases();
 }
 
 void RankPhaser::first_signal(const std::uint64_t phase,
@@ -318,16 +318,16 @@ void RankPhaser::leave() noexcept {
     return finish();
   }
   prepare(nullptr);          // if no phase has begun here
-  bool goes_alone = false;
+  bool runs_empty = false;
   {
     const std::lock_guard guard(lock_);
     const bool failed = broken_.load(std::memory_order_relaxed);
     mine_ = {pack(begun_ - (failed ? 1 : 0), channel_->rank), 1,
              INT64_MAX - static_cast<std::int64_t>(begun_), failed ? 0 : 1};
     left_.store(true, std::memory_order_release);  // pairs with ask_rounds(), look_who_left()
-    goes_alone = may_leave_ && !under_way_;
+    runs_empty = may_leave_ && !under_way_;
   }
-  if (goes_alone) return go_on_alone();
+  if (runs_empty) return run_empty_phases();
   if (may_leave_) return;
   engine().add(farewell_);
   detail::wake_poller();
@@ -335,7 +335,7 @@ void RankPhaser::leave() noexcept {
 
 // REQUIRES: this rank has left, and nothing is in flight; all ranks have left, unless ranks may
 // leave. This may be gone after it.
-void RankPhaser::go_on_alone() noexcept {
+void RankPhaser::run_empty_phases() noexcept {
   for (;;) {
     std::uint64_t begun = 0;
     {
@@ -369,8 +369,8 @@ bool RankPhaser::round_has_ended() noexcept {
   int code = MPI_SUCCESS;
   if (round_ == MPI_REQUEST_NULL) {
     constexpr int words = sizeof(Farewell) / sizeof(std::int64_t);
-    told_ = left_.load(std::memory_order_acquire) ? mine_ : Farewell();  // pairs with leave()
-    code = PMPI_Iallreduce(&told_, &heard_, words, MPI_INT64_T, MPI_MIN, channel_->farewells,
+    sent_ = left_.load(std::memory_order_acquire) ? mine_ : Farewell();  // pairs with leave()
+    code = PMPI_Iallreduce(&sent_, &received_, words, MPI_INT64_T, MPI_MIN, channel_->farewells,
                            &round_);
   }
   int done = 0;
@@ -381,7 +381,7 @@ bool RankPhaser::round_has_ended() noexcept {
     return true;
   }
   if (done == 0) return false;
-  least_ = heard_;
+  least_ = received_;
   return true;
 }
 
@@ -421,16 +421,16 @@ bool RankPhaser::ask_rounds(Operation& self) {
 
 void RankPhaser::rounds_ended(Operation& self) noexcept {
   RankPhaser& it = *static_cast<PhaserOperation&>(self).owner;
-  bool goes_alone = false;
+  bool runs_empty = false;
   {
     const std::lock_guard guard(it.lock_);
     it.all_left_ = true;
-    goes_alone = !it.under_way_;
+    runs_empty = !it.under_way_;
   }
-  if (goes_alone) it.go_on_alone();
+  if (runs_empty) it.run_empty_phases();
 }
 
-void RankPhaser::end_all() noexcept {
+void RankPhaser::leave_all() noexcept {
   std::vector<RankPhaser*> all;
   {
     const std::lock_guard guard(living().lock);

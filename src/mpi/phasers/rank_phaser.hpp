@@ -68,7 +68,7 @@ class RankPhaser final : public detail::PhaserBackend {
 
   // In MPI_Finalize: this rank leaves every phaser that it has not left. Returns when all ranks
   // have left all, so that no collective is open.
-  static void end_all() noexcept;
+  static void leave_all() noexcept;
 
  private:
   struct PhaserOperation : Operation {
@@ -105,7 +105,7 @@ class RankPhaser final : public detail::PhaserBackend {
 
   // The end.
   void leave() noexcept;
-  void go_on_alone() noexcept;
+  void run_empty_phases() noexcept;
   void finish() noexcept;
   void look_who_left() noexcept;
   [[nodiscard]] bool round_has_ended() noexcept;
@@ -148,8 +148,8 @@ class RankPhaser final : public detail::PhaserBackend {
   // (4)
   MPI_Request round_ = MPI_REQUEST_NULL;
   Farewell mine_;                     // written before `left_`
-  Farewell told_;                     // MPI reads and writes these two while a round is open
-  Farewell heard_;
+  Farewell sent_;                     // MPI reads and writes these two while a round is open
+  Farewell received_;
   Farewell least_;                    // of the last round
   unsigned asked_ = 0;
   std::chrono::milliseconds patience_{0};

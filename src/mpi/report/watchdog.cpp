@@ -232,7 +232,7 @@ class Watchdog {
   Clock::time_point since_ = Clock::now();     // time of its last change, or of the last moved data
   std::uint64_t moved_ = 0;                    // bytes at the last check
   std::int64_t times_ = 1;                     // multiple of STALL_S until the next report
-  bool told_ = false;                          // this stall is reported already
+  bool reported_ = false;                      // this stall is reported already
   std::optional<Wish> asked_;                  // rank 0 has not yet confirmed that it has printed
                                                // this
   Clock::time_point asked_until_;
@@ -273,7 +273,7 @@ void Watchdog::notice() {
   if (!(now == mark_)) {
     mark_ = now;
     since_ = Clock::now();
-    told_ = false;
+    reported_ = false;
   } else if (seconds_ != 0 && mark_.all_wait && has_moved_data()) {
     since_ = Clock::now();
   }
@@ -312,15 +312,15 @@ void Watchdog::look_for_stall() {
   const std::chrono::seconds limit(seconds_);
   // A report of this process alone has been printed, and does not know the state of other ranks.
   const bool halted = mark_.halted && channel_.ranks() > 1;
-  if (aborts_ && (halted || (told_ && mark_.all_wait)) && Clock::now() - wished_ > limit) {
+  if (aborts_ && (halted || (reported_ && mark_.all_wait)) && Clock::now() - wished_ > limit) {
     want({true, true, fmt::format("no task of rank {} has run for {} s or more", channel_.rank(),
                                   seconds_)});
     return;
   }
-  if (told_ || !mark_.all_wait) return;
+  if (reported_ || !mark_.all_wait) return;
   const auto waited = Clock::now() - since_;
   if (waited < limit * times_ || waited < limit * times_ + needed()) return;
-  told_ = true;
+  reported_ = true;
   times_ *= 2;  // a program that is only slow must not be flooded with reports
   const std::string what =
       mark_.keeps_others ? fmt::format("a task of rank {} tests repeatedly and lets no other task "
@@ -449,7 +449,7 @@ std::string Watchdog::gathered() const {
 // If the answer says that all tasks wait, this stall needs no second report. A message that may
 // still be in flight lets the rank go on.
 Answer Watchdog::own_answer(const bool quiet) {
-  if (mark_.all_wait && seconds_ != 0 && !quiet) told_ = true;
+  if (mark_.all_wait && seconds_ != 0 && !quiet) reported_ = true;
   Answer answer{"", join(look(mark_))};
   if (!aborts_ || Clock::now() - since_ < needed()) return answer;
   const std::string threads = standstill(mark_);

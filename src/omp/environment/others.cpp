@@ -129,13 +129,13 @@ unsigned long long count_loads() {
 
 std::atomic<unsigned long long> loads_seen{0};
 base::SpinLock lock;
-std::vector<std::string>* told IMBREX_GUARDED_BY(lock);  // paths; never destroyed
+std::vector<std::string>* reported IMBREX_GUARDED_BY(lock);  // paths; never destroyed
 
 bool is_new(const std::string& path) {
   const std::lock_guard guard(lock);
-  if (told == nullptr) told = new std::vector<std::string>;
-  if (std::ranges::find(*told, path) != told->end()) return false;
-  told->push_back(path);
+  if (reported == nullptr) reported = new std::vector<std::string>;
+  if (std::ranges::find(*reported, path) != reported->end()) return false;
+  reported->push_back(path);
   return true;
 }
 
@@ -158,7 +158,7 @@ std::string own_path(const std::vector<Object>& objects) {
   return own == objects.end() ? "libgomp.so.1" : own->path;
 }
 
-void tell_of_others(const std::vector<Object>& objects) {
+void report_others(const std::vector<Object>& objects) {
   for (const Object& object : objects) {
     if (object.is_ours || !is_runtime(object.path) || !is_new(object.path)) continue;
     const std::string needer = who_needs(objects, object.path);
@@ -181,19 +181,19 @@ void find_users(const std::vector<Object>& objects) {
       return name.starts_with("libimbrex");
     });
   };
-  openmp_alone.store(std::ranges::none_of(objects, uses), std::memory_order_relaxed);
+  openmp_only.store(std::ranges::none_of(objects, uses), std::memory_order_relaxed);
 }
 
 std::vector<Object> look() {
   loads_seen.store(count_loads(), std::memory_order_relaxed);
   std::vector<Object> objects = loaded_objects();
-  tell_of_others(objects);
+  report_others(objects);
   find_users(objects);
   return objects;
 }
 
 // Reports on standard error if OpenMP calls of the program do not reach this library.
-void tell_if_unreachable(const std::vector<Object>& objects) {
+void report_if_unreachable(const std::vector<Object>& objects) {
   if (!objects.empty() && objects.front().has_static_runtime) {
     std::fputs("imbrex: the program contains libgomp (libgomp.a, -static-libgomp): its OpenMP "
                "regions do not run on imbrex. Link it with libgomp.so.1.\n",
@@ -218,11 +218,11 @@ void tell_if_unreachable(const std::vector<Object>& objects) {
 
 }  // namespace
 
-std::atomic<bool> openmp_alone{false};
+std::atomic<bool> openmp_only{false};
 
 bool look_for_others() {
   const std::vector<Object> objects = look();
-  tell_if_unreachable(objects);
+  report_if_unreachable(objects);
   return std::ranges::any_of(objects, [](const Object& object) {
     return std::ranges::any_of(object.needs, [](const std::string& name) {
       return name.starts_with("libgomp");
@@ -237,7 +237,7 @@ void look_for_new_others() {
 void forget_look() noexcept {
   ::new (&lock) base::SpinLock;
   const std::lock_guard guard(lock);
-  told = nullptr;
+  reported = nullptr;
 }
 
 namespace {

@@ -19,9 +19,9 @@ void forget_look() noexcept;
 
 // True unless other code uses imbrex (its MPI library, a program that calls it), as of the last
 // check above: tasks then wait for each other only through OpenMP's own constructs.
-extern std::atomic<bool> openmp_alone;
+extern std::atomic<bool> openmp_only;
 [[nodiscard]] inline bool only_openmp_waits() noexcept {
-  return openmp_alone.load(std::memory_order_relaxed);
+  return openmp_only.load(std::memory_order_relaxed);
 }
 
 }  // namespace imbrex::omp

@@ -67,17 +67,17 @@ int thread_limit_in(void** arguments) noexcept {
 
 // A region belongs to no team, whatever the code around it belongs to. `thread_limit`: 0 for none.
 void run_apart(const Function function, void* const data, const int thread_limit) {
-  Team alone;
+  Team of_one;
   std::atomic<int> busy{1};
-  alone.busy = &busy;
-  const auto prepare = [&alone, thread_limit](Implicit& apart) {
-    apart.team = &alone;
+  of_one.busy = &busy;
+  const auto prepare = [&of_one, thread_limit](Implicit& apart) {
+    apart.team = &of_one;
     apart.variables = settings().initial;
     int& limit = apart.variables.thread_limit;
     if (thread_limit != 0) limit = std::min(limit, thread_limit);
-    alone.members = {{&apart}};
+    of_one.members = {{&apart}};
     const Seat seat = seat_of(current());
-    if (seat.place >= 0) alone.seats = {seat};
+    if (seat.place >= 0) of_one.seats = {seat};
     apart.share = new Share;
   };
   if (const detail::BodyOps* const ops = detail::running_body().ops;

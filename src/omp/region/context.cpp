@@ -32,17 +32,17 @@ pthread_key_t make_key() noexcept {
 }
 
 void take_first_seat(Initial& outside) {
-  if (settings().places.empty() || !outside.alone.seats.empty()) return;
+  if (settings().places.empty() || !outside.own_team.seats.empty()) return;
   int bound_to = -1;
   move_to(0, bound_to);
-  outside.alone.seats = {{0, 0, static_cast<int>(settings().places.size())}};
+  outside.own_team.seats = {{0, 0, static_cast<int>(settings().places.size())}};
 }
 
 Context& caller() noexcept {
   Context& context = current();
   if (context.team->group != nullptr) [[likely]] return context;
   // A region that has begun in a callback has a team of its own.
-  if (context.team != &initial().alone || !detail::in_callback()) return context;
+  if (context.team != &initial().own_team || !detail::in_callback()) return context;
   const detail::Interrupted interrupted = detail::interrupted();
   if (Context* const below = context_in(interrupted.body)) return innermost(*below);
   if (interrupted.place == nullptr) return context;

@@ -152,7 +152,7 @@ struct Initial : Implicit {
   ~Initial();
   Initial(const Initial&) = delete;
   Initial& operator=(const Initial&) = delete;
-  Team alone;
+  Team own_team;
   std::vector<PoolThread*> threads;  // threads of its outermost regions: 1 and up
   std::vector<Team*> teams;          // of its past outermost regions, for reuse
   bool in_region = false;            // threads and a team are in use

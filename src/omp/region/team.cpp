@@ -17,7 +17,7 @@
 #include "omp/environment/others.hpp"
 #include "omp/region/gate.hpp"
 #include "omp/region/affinity.hpp"
-#include "omp/region/alone.hpp"
+#include "omp/region/team_of_one.hpp"
 #include "omp/environment/machine.hpp"
 #include "omp/region/thread_pool.hpp"
 #include "omp/region/share.hpp"
@@ -34,10 +34,10 @@ Team::Team() = default;
 Team::~Team() = default;
 
 Initial::Initial() {
-  team = &alone;
+  team = &own_team;
   variables = settings().initial;
-  alone.members = {{this}};
-  alone.busy = &busy;
+  own_team.members = {{this}};
+  own_team.busy = &busy;
   share = new Share;
 }
 
@@ -123,7 +123,7 @@ void seat_members(Team& team, const Context& context, const std::uint8_t binding
 // imbrex runs on a thread whose own code is suspended in a region does not.
 Initial* keeper_for(const Context& context) noexcept {
   Initial& outside = initial();
-  return context.team == &outside.alone && !outside.in_region ? &outside : nullptr;
+  return context.team == &outside.own_team && !outside.in_region ? &outside : nullptr;
 }
 
 // Takes a team of that size that all members have left, if there is one, else a new one.
@@ -221,8 +221,8 @@ Implicit& open_member(Team& team, const int number) {
   return member;
 }
 
-// The last member to come releases all.
-Meeting::Ticket come(Team& team, Meeting& meeting) noexcept {
+// The last member to arrive releases all.
+Meeting::Ticket arrive(Team& team, Meeting& meeting) noexcept {
   const Meeting::Ticket ticket = meeting.arrive();
   if (ticket.is_last(team.size)) {
     team.work_cancelled.store(false, std::memory_order_relaxed);  // release: let_go()
@@ -232,7 +232,7 @@ Meeting::Ticket come(Team& team, Meeting& meeting) noexcept {
 }
 
 void meet(Team& team, Meeting& meeting) {
-  const Meeting::Ticket ticket = come(team, meeting);
+  const Meeting::Ticket ticket = arrive(team, meeting);
   wait_until(meeting.address(), "barrier", [&] { return meeting.has_let_go(ticket); });
 }
 
@@ -292,9 +292,9 @@ void let_go(Team& team) noexcept {
 
 int parallel_prepared(const Region& region, const Prepare prepare, void* const argument) {
   if (detail::in_callback()) [[unlikely]] {
-    begin_alone(region, prepare, argument);
+    begin_team_of_one(region, prepare, argument);
     region.function(region.data);
-    end_alone(current());
+    end_team_of_one(current());
     return 1;
   }
   Team& team = open_team(region, prepare, argument);
@@ -308,13 +308,13 @@ int parallel_prepared(const Region& region, const Prepare prepare, void* const a
 void parallel(const Region& region) { (void)parallel_prepared(region, nullptr, nullptr); }
 
 void begin_parallel(const Region& region) {
-  if (detail::in_callback()) return begin_alone(region, nullptr, nullptr);
+  if (detail::in_callback()) return begin_team_of_one(region, nullptr, nullptr);
   (void)open_member(open_team(region, nullptr, nullptr), 0);
 }
 
 void end_parallel() {
   Implicit& member = implicit_of(current());
-  return member.team->group != nullptr ? close_member(member) : end_alone(member);
+  return member.team->group != nullptr ? close_member(member) : end_team_of_one(member);
 }
 
 void run_member(Team& team, const int number) {
@@ -335,7 +335,7 @@ bool barrier_or_cancelled(Context& context) {
   if (team.group == nullptr) return false;
   if (team.cancelled.load(std::memory_order_acquire)) return true;
   detail::wait_descendants();
-  const Meeting::Ticket ticket = come(team, team.barrier);
+  const Meeting::Ticket ticket = arrive(team, team.barrier);
   wait_until(team.barrier.address(), "barrier", [&] {
     return team.barrier.has_let_go(ticket) || team.cancelled.load(std::memory_order_acquire);
   });

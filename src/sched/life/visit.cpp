@@ -71,7 +71,7 @@ static void act_on_after_end(task::Outcome& outcome) noexcept {
   while (Task* const ready = outcome.ready.pop()) {
     if (!ready->is_root() || ready->fiber == nullptr) continue;
     auto* const worker = static_cast<Worker*>(static_cast<fiber::Fiber*>(ready->fiber)->tied_to);
-    if (worker->foreign()) worker->bell.ring();
+    if (worker->foreign()) worker->bell.notify();
   }
   destroy_all_outside(outcome);
 }

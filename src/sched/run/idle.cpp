@@ -301,7 +301,7 @@ bool nap_at_bell(Worker& worker, Watch& watch, Silence& silence, const std::uint
   base::heavy_fence();  // as in Parking::prepare()
   const bool rung = !poll_in_silence(worker, silence, true) && worker.bell.wait(1000 * us);
   watch.end_nap();
-  return rung || worker.bell.was_rung();
+  return rung || worker.bell.was_notified();
 }
 
 // True once the bell has been rung; false when another thread polls, or nothing needs a poll.
@@ -324,7 +324,7 @@ bool poll_for_all(Worker& worker, const bool fresh) noexcept {
       continue;
     }
     const bool found = poll_for(worker, silence, now);
-    rung = worker.bell.was_rung();
+    rung = worker.bell.was_notified();
     if (!rung && !found && now - begin > runtime.spin_ticks) sched_yield();
   }
   watch.hand_over(sleepers);
@@ -338,7 +338,7 @@ void poll_until_rung(Worker& worker) noexcept {
   constexpr std::uint64_t look_us = 1000;  // the polling thread may turn to a long task
   const RuntimeState& runtime = *worker.runtime;
   bool fresh = true;
-  for (bool rung = worker.bell.was_rung(); !rung;) {
+  for (bool rung = worker.bell.was_notified(); !rung;) {
     if (poll_for_all(worker, std::exchange(fresh, false))) return;
     const bool looks = !runtime.stopping.load(std::memory_order_relaxed) &&
                        runtime.polling(worker) != Polling::none;

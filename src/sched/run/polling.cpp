@@ -115,8 +115,8 @@ Polling RuntimeState::ring(Worker& reader) const noexcept {
   const InPoller guard(reader);
   for (const detail::Poller* poller = pollers.load(std::memory_order_acquire); poller != nullptr;
        poller = poller->next) {
-    if (poller->ring != nullptr && poller->outstanding->load(std::memory_order_relaxed) != 0) {
-      poller->ring(poller->context);
+    if (poller->wake != nullptr && poller->outstanding->load(std::memory_order_relaxed) != 0) {
+      poller->wake(poller->context);
     }
     most = std::max(most, polling_of(*poller));
   }

@@ -22,7 +22,7 @@ namespace {
 // A tied task, or a task on a native stack, goes back to its own thread and to no other.
 void post(Worker& from, Worker& to, Task& task) noexcept {
   if (to.foreign()) {
-    to.bell.ring();
+    to.bell.notify();
     return;
   }
   Task* head = to.inbox.load(std::memory_order_relaxed);

@@ -315,7 +315,7 @@ void give_back(void* const closure) noexcept {
   sched::enqueue(*sched::current_worker(), task, sched::Origin::released);
 }
 
-bool main_is_alone() noexcept {
+bool only_main_uses_imbrex() noexcept {
   Worker* const worker = sched::current_worker();
   if (worker == nullptr || worker->id != 0 || worker->task == nullptr ||
       worker->task != worker->root || worker->task->family != nullptr) {

@@ -127,7 +127,7 @@ struct BlockedThread : task::Waiter {
   base::Bell bell;
   BlockedThread() noexcept {
     notify = [](Waiter& waiter, task::Outcome&) noexcept -> Waiter* {
-      static_cast<BlockedThread&>(waiter).bell.ring();
+      static_cast<BlockedThread&>(waiter).bell.notify();
       return nullptr;
     };
   }

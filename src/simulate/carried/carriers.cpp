@@ -142,12 +142,12 @@ void Carriers::start(Packet& packet) {
     here.carriers->arrived(here);
   };
   const bool is_eager = packet.transfer.bytes <= links_.parameters().eager_bytes;
-  if (packet.sent != nullptr && is_eager) tell_sender(packet);
+  if (packet.sent != nullptr && is_eager) notify_sender(packet);
   links_.start(packet.transfer);
 }
 
 // Its data may be overwritten.
-void Carriers::tell_sender(Packet& packet) {
+void Carriers::notify_sender(Packet& packet) {
   const Ended sent = std::exchange(packet.sent, nullptr);
   sent(packet.context, nullptr);
 }
@@ -204,7 +204,7 @@ void Carriers::handle_one(const int rank) {
   } else {
     const Landed landed = here.landings.extract(packet.landing).mapped();
     landed.ended(landed.context, nullptr);
-    if (packet.sent != nullptr) tell_sender(packet);
+    if (packet.sent != nullptr) notify_sender(packet);
   }
   free_.push_back(&packet);
 }

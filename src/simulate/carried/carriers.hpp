@@ -104,7 +104,7 @@ class Carriers {
   void into_inbox(int rank, Packet& packet);
   void handle_all(int rank);
   void handle_one(int rank);
-  void tell_sender(Packet& packet);
+  void notify_sender(Packet& packet);
 
   EventQueue& events_;
   Links& links_;

@@ -50,7 +50,7 @@ Rank::Rank(EventQueue& events, PointToPoint& mpi, Program& program, const int ra
   lineage_.use(policy_->flow(), [](void* const policy, Task& task, const int priority) {
     static_cast<sched::Policy*>(policy)->raise(task, priority);
   }, policy_.get());
-  if (lineage_.flow().times()) lineage_.report(&told);
+  if (lineage_.flow().times()) lineage_.report(&report_length);
   for (std::size_t i = 0; i < kernels_.size(); ++i) {
     ops_.push_back({.run = nullptr, .drop = nullptr, .destroy = nullptr});
   }

@@ -215,8 +215,8 @@ class Rank {
   void note_send(Task& task, const TaskPlan& plan);
   void note_receive(Task& task, const TaskPlan& plan);
   void note_end(const task::Step& step, const task::Outcome& outcome);
-  static void told(std::uint64_t message, float length_us) noexcept;
-  void tell(std::uint64_t message, float length_us);
+  static void report_length(std::uint64_t message, float length_us) noexcept;
+  void send_length(std::uint64_t message, float length_us);
 
   void at(Time when, Worker& worker);
 
@@ -253,7 +253,7 @@ class Rank {
   std::uint64_t next_id_ = 1;
   std::uint64_t begun_ = 0;
   Time last_poll_ = 0;
-  bool poll_comes_ = false;                  // an event that polls
+  bool poll_is_due_ = false;                 // an event that polls
   std::vector<Task*> complete_;              // of a poll: kept for its memory
   Sums sums_;
 };

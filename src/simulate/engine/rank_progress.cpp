@@ -16,7 +16,7 @@ constexpr Time dedicated_ns = 1000;            // until a thread of its own has 
 constexpr Time letter_ns = 1'000'000;          // between two letters of `ga`
 
 // The rank whose lineage calls told(), which has no argument for it. One thread simulates.
-Rank* teller = nullptr;
+Rank* reporter = nullptr;
 
 [[nodiscard]] std::uint64_t message_of(const int peer, const int tag) noexcept {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)) << 32 |
@@ -27,7 +27,7 @@ Rank* teller = nullptr;
 
 // A message has arrived. An idle worker polls all the time; without one, a later poll finds it.
 void Rank::arrived() {
-  if (poll_comes_) return;
+  if (poll_is_due_) return;
   const bool is_idle = std::ranges::any_of(workers_, [](const Worker& worker) {
     return worker.stage == Stage::idle;
   });
@@ -36,10 +36,10 @@ void Rank::arrived() {
     if (setup_.progress == Progress::poll) return;
     when = setup_.progress == Progress::automatic ? next_poll_of_thread() : when + dedicated_ns;
   }
-  poll_comes_ = true;
+  poll_is_due_ = true;
   events_.at(when, [](void* const rank, const std::uint64_t by_worker) {
     auto& here = *static_cast<Rank*>(rank);
-    here.poll_comes_ = false;
+    here.poll_is_due_ = false;
     here.poll(by_worker != 0 ? 0 : sched::no_worker);
   }, this, is_idle ? 1 : 0);
 }
@@ -121,24 +121,24 @@ void Rank::note_send(Task& task, const TaskPlan& plan) {
 
 void Rank::note_receive(Task& task, const TaskPlan& plan) {
   if (!lineage_.flow().times() || task.is_root()) return;
-  teller = this;
+  reporter = this;
   lineage_.receives(task, message_of(plan.peer, plan.tag));
 }
 
 // The end of `task` has made `outcome` ready.
 void Rank::note_end(const task::Step& step, const task::Outcome& outcome) {
   if (step.trail == 0) return;
-  teller = this;
+  reporter = this;
   lineage_.follow(step, outcome.ready);
   lineage_.leave(step);
 }
 
 // A path that a message has opened here has ended: its length goes to the sender of the message.
-void Rank::told(const std::uint64_t message, const float length_us) noexcept {
-  teller->tell(message, length_us);
+void Rank::report_length(const std::uint64_t message, const float length_us) noexcept {
+  reporter->send_length(message, length_us);
 }
 
-void Rank::tell(const std::uint64_t message, const float length_us) {
+void Rank::send_length(const std::uint64_t message, const float length_us) {
   struct Letter {
     Rank* to;
     std::uint64_t message;

@@ -186,5 +186,5 @@ int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group* group);  // for code that fin
 #undef FAKE_MPI_HANDLE
 
 // For src/mpi, in place of what export_calls.py makes for a real MPI: our functions are those that
-// programs see, and replace the weak ones. So nobody is told of calls here (told.py).
+// programs see, and replace the weak ones. So nobody is told of calls here (observed.py).
 #define IMBREX_FUNCTION(name) extern "C" int MPI_##name

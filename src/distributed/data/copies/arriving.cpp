@@ -52,7 +52,7 @@ void Broadcasts::Protocol::expect(const CopyName& name, const std::size_t bytes,
     send(given_up);
     transfers_.flush();
   }
-  tell(*found);
+  notify_reader(*found);
 }
 
 namespace {
@@ -60,9 +60,9 @@ namespace {
 enum class Next : std::uint8_t { nothing, arrived, passed_on, drop };
 
 [[nodiscard]] Next next_of(const Arrival& arrival) noexcept {
-  if (arrival.telling) return Next::nothing;
+  if (arrival.notifying) return Next::nothing;
   const bool is_over = arrival.stage == Stage::here || arrival.stage == Stage::failed;
-  if (is_over && arrival.has_reader && !arrival.told) return Next::arrived;
+  if (is_over && arrival.has_reader && !arrival.notified) return Next::arrived;
   if (!is_over && !(arrival.orphan && arrival.stage == Stage::awaited)) return Next::nothing;
   if (arrival.held != 0 || arrival.passing.open != 0 || arrival.landings != 0) {
     return Next::nothing;
@@ -73,7 +73,7 @@ enum class Next : std::uint8_t { nothing, arrived, passed_on, drop };
 }  // namespace
 
 // The last call of every thread that holds an arrival.
-void Broadcasts::Protocol::tell(Arrival& arrival) noexcept {
+void Broadcasts::Protocol::notify_reader(Arrival& arrival) noexcept {
   for (bool first = true;; first = false) {
     Next next = Next::nothing;
     Incoming incoming{};
@@ -84,13 +84,13 @@ void Broadcasts::Protocol::tell(Arrival& arrival) noexcept {
       if (first) {
         --arrival.held;
       } else {
-        arrival.telling = false;
+        arrival.notifying = false;
       }
       next = next_of(arrival);
       incoming = arrival.incoming;
       buffer = arrival.buffer;
       if (next == Next::arrived) {
-        arrival.told = arrival.telling = true;
+        arrival.notified = arrival.notifying = true;
         error = arrival.error;
         if (error == nullptr && arrival.passing.bytes != arrival.expected) {
           error = std::make_exception_ptr(Error(fmt::format(
@@ -201,7 +201,7 @@ void Broadcasts::Protocol::on_copy(const int from, const DataHead& head,
     }
   }
   run(work);
-  if (!late.empty()) leave_untold(std::make_exception_ptr(Error("imbrex: " + late)));
+  if (!late.empty()) report_at_end(std::make_exception_ptr(Error("imbrex: " + late)));
 }
 
 // Takes the data at once if they are in the message, or when there is a reader.

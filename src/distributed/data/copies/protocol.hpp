@@ -128,12 +128,12 @@ struct Arrival {
   const CopyName name;
   Stage stage = Stage::awaited;
   bool has_reader = false;
-  bool told = false;         // the reader has had its `arrived` callback
-  bool telling = false;      // that callback runs
+  bool notified = false;     // the reader has had its `arrived` callback
+  bool notifying = false;    // that callback runs
   bool early = false;        // counts among the data stored here without a reader
   bool stopped = false;      // the parent was told that no more landings come
   bool orphan = false;       // the space was closed: no reader will ask for it
-  int held = 0;              // number of threads that have still to tell(): it stays
+  int held = 0;              // number of threads that have still to notify_reader(): it stays
   int parent = -1;
   std::uint64_t token = 0;   // identifies the parent's Child
   std::size_t expected = 0;  // bytes
@@ -246,7 +246,7 @@ class Broadcasts::Protocol {
   void close_part(Passing& passing, Work& work) IMBREX_REQUIRES(mutex_);
   void fail(Child& child, const std::string& why, Work& work) IMBREX_REQUIRES(mutex_);
   void note_error(Child& child, const std::string& why) IMBREX_REQUIRES(mutex_);
-  void tell_failed(const Passing& passing, std::span<const Stop> list, const std::string& why,
+  void send_failed(const Passing& passing, std::span<const Stop> list, const std::string& why,
                    Work& work) IMBREX_REQUIRES(mutex_);
   void on_land(Child& child, std::span<const Landing> landings);
   void on_back(Child& child);
@@ -273,7 +273,7 @@ class Broadcasts::Protocol {
   void on_left(std::uint64_t space, const std::string& why);
   void offer(Arrival& arrival);
   void landed(const Landed& landed, const std::exception_ptr& error) noexcept;
-  void tell(Arrival& arrival) noexcept;
+  void notify_reader(Arrival& arrival) noexcept;
 
   // Both.
   [[nodiscard]] bool keeps(int from, const DataHead& head, Bytes message);

@@ -113,7 +113,7 @@ void Broadcasts::Protocol::send(const DatumName& datum, const std::vector<Recipi
 
 void Broadcasts::Protocol::add_children(Passing& passing, const std::span<const Stop> list,
                                         Work& work) {
-  if (!passing.why.empty()) return tell_failed(passing, list, passing.why, work);
+  if (!passing.why.empty()) return send_failed(passing, list, passing.why, work);
   const bool is_here = passing.here == passing.segments;
   for (std::size_t first = 0; first < list.size(); first += stops_max) {
     const auto part = list.subspan(first, std::min(stops_max, list.size() - first));
@@ -343,8 +343,8 @@ void Broadcasts::Protocol::fail(Child& child, const std::string& why, Work& work
     case State::waits: {
       note_error(child, why);
       const Stop to = child.to;
-      tell_failed(child.passing, std::span(&to, 1), why, work);
-      tell_failed(child.passing, child.list, why, work);
+      send_failed(child.passing, std::span(&to, 1), why, work);
+      send_failed(child.passing, child.list, why, work);
       return set_state(child, State::done, work);
     }
     case State::offered:
@@ -352,13 +352,13 @@ void Broadcasts::Protocol::fail(Child& child, const std::string& why, Work& work
     case State::accepted: break;
   }
   note_error(child, why);
-  Message told = failed_message(child.passing, child.to, why);
-  change(told, [&](DataHead& head) { head.token = reinterpret_cast<std::uintptr_t>(&child); });
-  work.messages.push_back(std::move(told));
+  Message failed = failed_message(child.passing, child.to, why);
+  change(failed, [&](DataHead& head) { head.token = reinterpret_cast<std::uintptr_t>(&child); });
+  work.messages.push_back(std::move(failed));
   set_state(child, State::failing, work);
 }
 
-void Broadcasts::Protocol::tell_failed(const Passing& passing, const std::span<const Stop> list,
+void Broadcasts::Protocol::send_failed(const Passing& passing, const std::span<const Stop> list,
                                        const std::string& why, Work& work) {
   for (const Stop& one : list) work.messages.push_back(failed_message(passing, one, why));
 }
@@ -382,10 +382,10 @@ void Broadcasts::Protocol::send_failure(const DatumName& datum, const std::vecto
 Broadcasts::Protocol::Message Broadcasts::Protocol::failed_message(const Passing& passing,
                                                                    const Stop& to,
                                                                    const std::string& why) const {
-  Message told = message(DataMessage::failed, static_cast<int>(to.rank),
+  Message failed = message(DataMessage::failed, static_cast<int>(to.rank),
                          {passing.datum, passing.root, to.ticket});
-  append(told.head, text_bytes(why));
-  return told;
+  append(failed.head, text_bytes(why));
+  return failed;
 }
 
 // ---- messages and work -----------------------------------------------------------------------
@@ -420,7 +420,7 @@ void Broadcasts::Protocol::send(Message& message) noexcept {
       run(work);
     }
   } catch (...) {  // only the end of the program can report it
-    leave_untold(std::current_exception());
+    report_at_end(std::current_exception());
   }
 }
 
@@ -440,7 +440,7 @@ void Broadcasts::Protocol::run(Work& work) noexcept {
     const std::unique_ptr<Passing> passing(one);
     passing->ended(passing->context, passing->error);
   }
-  for (Arrival* const one : work.held) tell(*one);
+  for (Arrival* const one : work.held) notify_reader(*one);
 }
 
 }  // namespace imbrex::distributed

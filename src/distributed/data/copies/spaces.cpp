@@ -191,7 +191,7 @@ void Broadcasts::Protocol::receive(const int from, const Bytes message) noexcept
     std::memcpy(&head, message.data(), sizeof head);
     if (!keeps(from, head, message)) handle(from, head, message.subspan(sizeof head));
   } catch (...) {  // mostly out of memory
-    leave_untold(std::current_exception());
+    report_at_end(std::current_exception());
   }
 }
 

@@ -293,7 +293,7 @@ void DataSpace::leave() {
   try {
     join_wave({0, 0, 1, me_}, ended, this);
   } catch (...) {  // messages are closed: MPI_Finalize was called before
-    distributed::leave_untold(std::current_exception());
+    distributed::report_at_end(std::current_exception());
   }
 }
 
@@ -304,7 +304,7 @@ std::string DataSpace::object_text() const {
 void DataSpace::close() {
   // Only the end of the program can report it.
   const auto report = [](const std::exception_ptr& error) {
-    if (error != nullptr) distributed::leave_untold(error);
+    if (error != nullptr) distributed::report_at_end(error);
   };
   if (network_.recorder != nullptr) [[unlikely]] {
     network_.recorder->close(recorded_);

@@ -10,19 +10,19 @@ namespace imbrex::mpi::check {
 
 std::string Comparison::begin(const int rank, const Begun& begun) {
   ++ends_[static_cast<std::size_t>(rank)].begun;
-  if (told_) return "";
+  if (has_finding_) return "";
   Round& round = rounds_[begun.number];
   round.all.push_back({rank, begun});
   const bool learns = begun.unordered && !round.unordered;
   round.unordered = round.unordered || begun.unordered;
   std::string finding = compare(round, learns ? 1 : round.all.size() - 1);
   if (finding.empty()) finding = look_for_end();
-  if (!told_) forget_old_rounds();
+  if (!has_finding_) forget_old_rounds();
   return finding;
 }
 
 std::string Comparison::set_unordered(const std::uint64_t number) {
-  if (told_ || number < first_kept_) return "";
+  if (has_finding_ || number < first_kept_) return "";
   Round& round = rounds_[number];
   round.unordered = true;
   return compare(round, 1);
@@ -33,12 +33,12 @@ std::string Comparison::end(const int rank, const End& end) {
   report.is_known = true;
   report.total = end.total;
   report.freed = end.freed;
-  return told_ ? "" : look_for_end();
+  return has_finding_ ? "" : look_for_end();
 }
 
-std::string Comparison::end_all() {
+std::string Comparison::end_others() {
   for (Report& report : ends_) report.is_known = true;
-  return told_ ? "" : look_for_end();
+  return has_finding_ ? "" : look_for_end();
 }
 
 bool Comparison::is_over() const noexcept {
@@ -55,7 +55,7 @@ std::string Comparison::compare(const Round& round, const std::size_t first) {
     const std::string words = difference(one->begun, other->begun, round.unordered);
     if (words.empty()) continue;
     if (one->rank > other->rank) std::swap(one, other);
-    return tell(fmt::format(
+    return keep_finding(fmt::format(
         "ranks disagree on collective {} of {}:\n"
         "imbrex:   rank {}: {}\n"
         "imbrex:   rank {}: {}\n"
@@ -74,7 +74,7 @@ std::string Comparison::look_for_end() {
     const auto next = rounds_.upper_bound(end.total);
     if (next == rounds_.end() || next->second.all.empty()) continue;
     const One& one = next->second.all.front();
-    return tell(fmt::format(
+    return keep_finding(fmt::format(
         "a rank has begun fewer collectives than another rank on {}:\n"
         "imbrex:   rank {}: {}, its collective {}\n"
         "imbrex:   rank {}: {} in all, and it {}\n"
@@ -93,8 +93,8 @@ void Comparison::forget_old_rounds() {
   }
 }
 
-std::string Comparison::tell(std::string finding) {
-  told_ = true;
+std::string Comparison::keep_finding(std::string finding) {
+  has_finding_ = true;
   rounds_.clear();
   return finding;
 }

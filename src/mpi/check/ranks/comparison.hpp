@@ -32,7 +32,7 @@ class Comparison {
   [[nodiscard]] std::string set_unordered(std::uint64_t number);
   [[nodiscard]] std::string end(int rank, const End& end);
   // All letters have come: a rank without an end has begun none.
-  [[nodiscard]] std::string end_all();
+  [[nodiscard]] std::string end_others();
 
   // True if all ranks have ended, and none of their letters is missing.
   [[nodiscard]] bool is_over() const noexcept;
@@ -55,13 +55,13 @@ class Comparison {
   [[nodiscard]] std::string compare(const Round& round, std::size_t first);
   [[nodiscard]] std::string look_for_end();
   void forget_old_rounds();
-  std::string tell(std::string finding);
+  std::string keep_finding(std::string finding);
 
   std::map<std::uint64_t, Round> rounds_;  // by number; no bound: a rank may be far ahead
   std::uint64_t first_kept_ = 1;
   std::vector<Report> ends_;  // by rank
   int size_;
-  bool told_ = false;
+  bool has_finding_ = false;
 };
 
 }  // namespace imbrex::mpi::check

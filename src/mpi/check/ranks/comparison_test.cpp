@@ -33,7 +33,7 @@ TEST(Comparison, equal_calls_are_no_finding_in_whatever_order_ranks_come) {
     EXPECT_EQ(all.end(rank, {.total = 499}), "");
   }
   EXPECT_TRUE(all.is_over());
-  EXPECT_EQ(all.end_all(), "");
+  EXPECT_EQ(all.end_others(), "");
 }
 
 TEST(Comparison, another_call_is_one_finding_that_names_both) {
@@ -154,7 +154,7 @@ TEST(Comparison, a_rank_that_has_begun_none_is_named_at_the_end) {
   Comparison all(2);
   EXPECT_EQ(all.begin(1, call_of(1, "MPI_Bcast")), "");
   EXPECT_EQ(all.end(1, {.total = 1}), "");
-  EXPECT_TRUE(names(all.end_all(), "rank 0: 0 in all, and it is in MPI_Finalize"));
+  EXPECT_TRUE(names(all.end_others(), "rank 0: 0 in all, and it is in MPI_Finalize"));
 }
 
 // A letter may be overtaken by the last one.

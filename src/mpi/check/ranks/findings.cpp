@@ -32,7 +32,7 @@ std::string describe(report::Wait wait, const detail::TaskLabel& task) {
   return report::describe(wait);
 }
 
-void say_finding(const std::string& finding) {
+void report_finding(const std::string& finding) {
   if (finding.empty()) return;
   Findings& all = findings();
   const std::lock_guard guard(all.lock);

@@ -15,7 +15,7 @@ namespace imbrex::mpi::check {
 // debug information.
 [[nodiscard]] std::string describe(report::Wait wait, const detail::TaskLabel& task);
 // Prints the finding, unless it was printed before or is empty, or 20 have been printed.
-void say_finding(const std::string& finding);
+void report_finding(const std::string& finding);
 // Prints the number of findings beyond those, if any.
 void count_findings() noexcept;
 

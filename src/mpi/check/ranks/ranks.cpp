@@ -195,7 +195,7 @@ class Letters {
   void wait_until(Done done);
   // No other thread writes any more: sends all letters, and then `call()` uses the channel.
   template <class F>
-  auto alone(F call);
+  auto with_channel(F call);
 
   std::atomic<bool> busy_{false};
   std::atomic<std::int64_t> due_ns_{0};  // time of the next check of poll(); relaxed: any value
@@ -299,13 +299,13 @@ void Letters::take(const Letter letter, std::string_view text) {
       break;
     default: break;
   }
-  say_finding(finding);
+  report_finding(finding);
   if (comparison.is_over()) comparisons_.erase(id);
 }
 
 // A call of poll() before is not enough, because it may leave letters in the box.
 template <class F>
-auto Letters::alone(F call) {
+auto Letters::with_channel(F call) {
   while (busy_.exchange(true, std::memory_order_acquire)) threads::wait_for_lock();
   look();
   const auto result = call();
@@ -315,24 +315,24 @@ auto Letters::alone(F call) {
 
 template <class Done>
 void Letters::wait_until(Done done) {
-  while (!alone(done)) threads::wait_for_lock();
+  while (!with_channel(done)) threads::wait_for_lock();
 }
 
 // First all ranks come here, so that communicators that are still unknown then were never begun by
 // some rank. Then all letters have been sent, and are waited for.
 void Letters::close(const std::vector<std::shared_ptr<Known>>& living) {
   for (const std::shared_ptr<Known>& it : living) it->end(false);
-  alone([this] { return channel_->begin_end(), true; });
+  with_channel([this] { return channel_->begin_end(), true; });
   wait_until([this] { return channel_->all_end(); });
   const Clock::time_point begin = Clock::now();
   wait_until([this, begin] {
     return learning().empty() || Clock::now() - begin > std::chrono::seconds(2);
   });
-  for (const std::shared_ptr<Known>& it : learning()) say_finding(it->describe());
-  alone([this] { return channel_->begin_count(), true; });
+  for (const std::shared_ptr<Known>& it : learning()) report_finding(it->describe());
+  with_channel([this] { return channel_->begin_count(), true; });
   wait_until([this] { return channel_->has_all(); });
-  alone([this] {
-    for (auto& [id, comparison] : comparisons_) say_finding(comparison.end_all());
+  with_channel([this] {
+    for (auto& [id, comparison] : comparisons_) report_finding(comparison.end_others());
     comparisons_.clear();
     switches.compares_ranks = false;
     channel_.reset();
@@ -557,7 +557,7 @@ void Making::find(MPI_Comm parent) {
 
 void Making::draw() noexcept { place_ = parent_->next_child(); }
 
-void Making::tell(MPI_Comm created) {
+void Making::record(MPI_Comm created) {
   if (created == MPI_COMM_NULL) return;
   int code = MPI_SUCCESS;
   (void)known().find_or(created, code, [&] { return make_known(created, parent_, place_); });

@@ -86,14 +86,14 @@ class Making {
   }
   // The call has made this communicator, or (null) none. Returns `code`, MPI's result.
   int end(const int code, const MPI_Comm* created) {
-    if (place_ != 0 && code == MPI_SUCCESS) [[unlikely]] tell(*created);
+    if (place_ != 0 && code == MPI_SUCCESS) [[unlikely]] record(*created);
     return code;
   }
 
  private:
   void find(MPI_Comm parent);
   void draw() noexcept;
-  void tell(MPI_Comm created);
+  void record(MPI_Comm created);
 
   std::shared_ptr<Known> parent_;
   std::uint64_t place_ = 0;  // 0: not begun

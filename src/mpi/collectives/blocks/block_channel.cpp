@@ -176,7 +176,7 @@ std::vector<std::string> describe_open() {
   return lines;
 }
 
-void end_all_places() noexcept {
+void close_places_or_abort() noexcept {
   const std::vector<std::shared_ptr<Place>> left = places().living();
   places().end();
   for (const std::shared_ptr<Place>& place : left) {

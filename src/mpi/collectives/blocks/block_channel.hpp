@@ -110,6 +110,6 @@ class Place {
 
 // In MPI_Finalize: waits for collectives that no task waits for, and frees the duplicates. Ends the
 // program if parts are held for other ranks, which may wait for ever.
-void end_all_places() noexcept;
+void close_places_or_abort() noexcept;
 
 }  // namespace imbrex::mpi::blocks

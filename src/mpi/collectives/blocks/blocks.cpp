@@ -128,11 +128,11 @@ class Blocks {
   }
 
   [[nodiscard]] Buffers list(const Collective& collective) const {
-    std::vector<Block> coming;
+    std::vector<Block> arriving;
     std::vector<Block> going;
     for (int block = 0; block < std::ssize(sources_); ++block) {
-      for (int part = 0; comes_from(block) && part < parts_; ++part) {
-        list(coming, it_.receive.address, incoming(block, part), collective.from(block, part));
+      for (int part = 0; arrives_from(block) && part < parts_; ++part) {
+        list(arriving, it_.receive.address, incoming(block, part), collective.from(block, part));
       }
     }
     const void* const sent = sends_from_receive() ? it_.receive.address : it_.send.address;
@@ -141,7 +141,7 @@ class Blocks {
         list(going, sent, outgoing(block, part), collective.to(block, part));
       }
     }
-    return {Buffer(std::move(coming)), Buffer(std::move(going))};
+    return {Buffer(std::move(arriving)), Buffer(std::move(going))};
   }
 
  private:
@@ -151,11 +151,11 @@ class Blocks {
   [[nodiscard]] bool one_goes() const {
     return kind_ == Kind::allgather || kind_ == Kind::gather || kind_ == Kind::neighbor_allgather;
   }
-  [[nodiscard]] bool one_comes() const { return kind_ == Kind::scatter; }
+  [[nodiscard]] bool one_arrives() const { return kind_ == Kind::scatter; }
   [[nodiscard]] bool sends_from_receive() const {
     return in_place_ && kind_ == Kind::allgather;
   }
-  [[nodiscard]] bool comes_from(const int block) const {
+  [[nodiscard]] bool arrives_from(const int block) const {
     const int rank = sources_[static_cast<std::size_t>(block)];
     if (rank == MPI_PROC_NULL || (rank == me_ && in_place_)) return false;
     if (kind_ == Kind::gather) return it_.root == me_;
@@ -170,7 +170,7 @@ class Blocks {
 
   void cut_all() {
     for (int block = 0; block < std::ssize(sources_); ++block) {
-      if (comes_from(block)) cut(incoming_, it_.receive, one_comes() ? 0 : block, block);
+      if (arrives_from(block)) cut(incoming_, it_.receive, one_arrives() ? 0 : block, block);
     }
     for (int block = 0; block < std::ssize(destinations_); ++block) {
       if (!goes_to(block)) continue;

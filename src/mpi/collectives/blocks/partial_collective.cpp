@@ -286,12 +286,12 @@ void CollectiveState::end(Part& part, const int code, const std::exception_ptr& 
     } catch (...) {
     }
   }
-  tell(part, code);  // before all() is ready: a task that waits for all() has seen the events of
-                     // each part
+  // Before all() is ready: a task that waits for all() has seen the events of each part.
+  notify_watcher(part, code);
   count_down();
 }
 
-void CollectiveState::tell(const Part& part, const int code) const noexcept {
+void CollectiveState::notify_watcher(const Part& part, const int code) const noexcept {
   const mpi::messages::Watcher* const watcher = place->watcher();
   if (watcher == nullptr) return;
   watcher->ended({.comm = place->program,

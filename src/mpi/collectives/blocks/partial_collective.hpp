@@ -81,7 +81,7 @@ struct CollectiveState {
   void withdraw(Part& part, const std::exception_ptr& why) noexcept;
   // `error` is null if and only if `code` is MPI_SUCCESS.
   void end(Part& part, int code, const std::exception_ptr& error) noexcept;
-  void tell(const Part& part, int code) const noexcept;  // to the observers of events
+  void notify_watcher(const Part& part, int code) const noexcept;  // to the observers of events
   void count_down() noexcept;
   void drop_reference() noexcept;
   // The last handle is gone.

@@ -132,7 +132,7 @@ void start(const Setting& setting) noexcept {
 void end() noexcept {
   switches.goes_by_blocks.store(false, std::memory_order_relaxed);
   owns().end();
-  end_all_places();
+  close_places_or_abort();
 }
 
 int look_at_info(const Call& call, MPI_Info info) {

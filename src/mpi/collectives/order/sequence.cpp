@@ -10,7 +10,7 @@ bool Sequence::enter(Start& start) {
   if (given_up_) return true;
   if (decides_) {
     decide(start.key, &start);
-    untold_.push_back(start.key);
+    untaken_.push_back(start.key);
   } else if (const auto free = free_.find(start.key); free != free_.end()) {
     slots_[static_cast<std::size_t>(free->second.front() - over_)].start = &start;
     free->second.pop_front();
@@ -50,10 +50,10 @@ Start* Sequence::learn(const std::span<const std::uint64_t> keys) {
 
 std::size_t Sequence::take_decisions(const std::span<std::uint64_t> keys) {
   const std::lock_guard guard(lock_);
-  const std::size_t count = std::min(keys.size(), untold_.size());
-  const auto end = untold_.begin() + static_cast<std::ptrdiff_t>(count);
-  std::copy(untold_.begin(), end, keys.begin());
-  untold_.erase(untold_.begin(), end);
+  const std::size_t count = std::min(keys.size(), untaken_.size());
+  const auto end = untaken_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::copy(untaken_.begin(), end, keys.begin());
+  untaken_.erase(untaken_.begin(), end);
   return count;
 }
 
@@ -76,7 +76,7 @@ std::vector<Start*> Sequence::give_up() {
   slots_.clear();
   free_.clear();
   undecided_.clear();
-  untold_.clear();
+  untaken_.clear();
   return waiting;
 }
 

@@ -81,7 +81,7 @@ class Sequence {
       IMBREX_GUARDED_BY(lock_);  // by key: the numbers of slots without a start
   std::unordered_map<std::uint64_t, std::deque<Start*>> undecided_
       IMBREX_GUARDED_BY(lock_);  // by key: starts without a slot
-  std::deque<std::uint64_t> untold_ IMBREX_GUARDED_BY(lock_);
+  std::deque<std::uint64_t> untaken_ IMBREX_GUARDED_BY(lock_);
   std::uint64_t over_ IMBREX_GUARDED_BY(lock_) = 0;  // number of starts; so many slots before the
                                                      // first of `slots_`
   std::uint64_t last_key_ IMBREX_GUARDED_BY(lock_) = 0;

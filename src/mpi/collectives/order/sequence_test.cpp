@@ -87,8 +87,8 @@ class Ranks {
     for (std::uint64_t& key : all) key = random_() % keys;
     for (std::size_t i = 0; i < ranks; ++i) {
       Rank& rank = ranks_.emplace_back(i == 0);
-      rank.to_come = all;
-      std::ranges::shuffle(rank.to_come, random_);
+      rank.pending = all;
+      std::ranges::shuffle(rank.pending, random_);
     }
   }
 
@@ -97,11 +97,11 @@ class Ranks {
     for (int tries = 0; tries < 400; ++tries) {
       Rank& rank = ranks_[random_() % ranks_.size()];
       const auto what = random_() % 3;
-      if (what == 0 && !rank.to_come.empty()) {
-        Start& start = rank.starts.emplace_back(rank.to_come.back());
-        rank.to_come.pop_back();
+      if (what == 0 && !rank.pending.empty()) {
+        Start& start = rank.starts.emplace_back(rank.pending.back());
+        rank.pending.pop_back();
         if (rank.sequence.enter(start)) begin(rank, start);
-        tell();
+        send_decisions();
         return true;
       }
       if (what == 1 && rank.starting != nullptr) {
@@ -124,7 +124,7 @@ class Ranks {
 
   void expect_one_order() const {
     for (const Rank& rank : ranks_) {
-      EXPECT_TRUE(rank.to_come.empty());
+      EXPECT_TRUE(rank.pending.empty());
       EXPECT_EQ(rank.begun, ranks_[0].begun);
       EXPECT_EQ(rank.begun.size(), rank.starts.size());
     }
@@ -134,7 +134,7 @@ class Ranks {
   struct Rank {
     explicit Rank(const bool decides) : sequence(decides) {}
     Sequence sequence;
-    Keys to_come;
+    Keys pending;
     std::deque<Start> starts;
     std::deque<std::uint64_t> messages;
     Start* starting = nullptr;
@@ -145,7 +145,7 @@ class Ranks {
     rank.starting = &start;
     rank.begun.push_back(start.key);
   }
-  void tell() {
+  void send_decisions() {
     Keys keys(3);
     while (const std::size_t count = ranks_[0].sequence.take_decisions(keys)) {
       for (std::size_t i = 1; i < ranks_.size(); ++i) {
@@ -189,7 +189,7 @@ TEST(Sequence, threads_start_all_in_one_order) {
   const auto wake = [](Start* const start) {
     if (start != nullptr) static_cast<Waiting*>(start)->is_turn.store(true);
   };
-  const auto tell = [&] {
+  const auto send_decisions = [&] {
     const std::lock_guard guard(sender);
     Keys keys(2);
     while (const std::size_t count = all[0].sequence.take_decisions(keys)) {
@@ -207,7 +207,7 @@ TEST(Sequence, threads_start_all_in_one_order) {
           Waiting start;
           start.key = key / 2;  // two tasks share a key
           const bool is_turn = rank.sequence.enter(start);
-          if (i == 0) tell();
+          if (i == 0) send_decisions();
           while (!is_turn && !start.is_turn.load()) std::this_thread::yield();
           rank.begun.push_back(start.key);
           wake(rank.sequence.leave());

@@ -49,16 +49,16 @@ TEST(Mode, a_mode_that_needs_neither_hook_nor_processor_runs_without_them) {
 }
 
 TEST(Mode, says_what_would_give_a_processor_and_not_what_was_done_already) {
-  const auto says = [](const Standing& standing, const char* const text) {
+  const auto contains = [](const Standing& standing, const char* const text) {
     return why_none_to_spare(standing).find(text) != std::string::npos;
   };
-  EXPECT_TRUE(says({.started = true, .processors = 8, .of_machine = 8}, "before MPI_Init"));
-  EXPECT_TRUE(says({.processors = 1, .of_machine = 8}, "bound to 1 of 8"));
-  EXPECT_TRUE(says({.processors = 1, .of_machine = 1}, "has one processor"));
+  EXPECT_TRUE(contains({.started = true, .processors = 8, .of_machine = 8}, "before MPI_Init"));
+  EXPECT_TRUE(contains({.processors = 1, .of_machine = 8}, "bound to 1 of 8"));
+  EXPECT_TRUE(contains({.processors = 1, .of_machine = 1}, "has one processor"));
   const Standing unbound{.processors = 8, .of_machine = 8, .ranks = 5};
-  EXPECT_TRUE(says(unbound, "5 ranks share 8 processors"));
-  EXPECT_FALSE(says(unbound, "--bind-to"));
-  EXPECT_FALSE(says(unbound, "MPI_Init"));
+  EXPECT_TRUE(contains(unbound, "5 ranks share 8 processors"));
+  EXPECT_FALSE(contains(unbound, "--bind-to"));
+  EXPECT_FALSE(contains(unbound, "MPI_Init"));
 }
 
 }  // namespace

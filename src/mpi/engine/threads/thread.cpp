@@ -37,7 +37,7 @@ void ProgressThread::run() {
       case Pace::steps_in: step_in(); break;
       case Pace::shares: share(); break;
       case Pace::owns: own(); break;
-      case Pace::serves: sleep_until_rung(); break;
+      case Pace::serves: sleep_until_woken(); break;
     }
   }
   cpu_ns_.store(base::clock_ns(CLOCK_THREAD_CPUTIME_ID), std::memory_order_relaxed);
@@ -55,13 +55,13 @@ void ProgressThread::step_in() {
   };
   if (quiet()) {
     // Programs communicate in pulses: a bell for each would cost the ringing thread a system call.
-    const std::uint64_t sleeps_at = rung_ns_ + Patience::rests * gap_ns;
+    const std::uint64_t sleeps_at = woken_ns_ + Patience::rests * gap_ns;
     const std::uint64_t now = base::monotonic_ns();
     if (now < sleeps_at) {
       nap_at_a_price(sleeps_at - now);
     } else {
-      sleep_until_rung();
-      rung_ns_ = last_ns_;
+      sleep_until_woken();
+      woken_ns_ = last_ns_;
       patience_.begin(polls(), gap_ns);
     }
   } else if (const std::uint64_t time = patience_.nap_ns(polls(), gap_ns); time != 0) {
@@ -107,7 +107,7 @@ void ProgressThread::share() {
   constexpr std::uint64_t nap_ns = 5 * us;
   constexpr int doublings = 5;
   if (quiet()) {
-    sleep_until_rung();
+    sleep_until_woken();
     return;
   }
   in_vain_ = poll_once() ? 0 : in_vain_ + 1;
@@ -164,15 +164,15 @@ void ProgressThread::run_errands() noexcept {
   }
 }
 
-void ProgressThread::sleep_until_rung() noexcept {
+void ProgressThread::sleep_until_woken() noexcept {
   in_vain_ = 0;
   wait_for_bell(0);
   last_ns_ = base::monotonic_ns();  // the gap begins when something is outstanding
 }
 
-// Returns when rung, or after `ns` (0: no limit), or at once if there is work.
+// Returns when woken, or after `ns` (0: no limit), or at once if there is work.
 void ProgressThread::wait_for_bell(const std::uint64_t ns) noexcept {
-  (void)bell_.was_rung();  // see (1)
+  (void)bell_.was_notified();  // see (1)
   const bool idle = ns != 0 || quiet();
   if (idle && errands_.load(std::memory_order_relaxed) == nullptr &&
       !stopping_.load(std::memory_order_relaxed)) {
@@ -217,7 +217,7 @@ void ProgressThread::run(Errand& errand) noexcept {
   while (!errands_.compare_exchange_weak(errand.next, &errand, std::memory_order_release,
                                          std::memory_order_relaxed)) {
   }
-  ring();
+  wake();
   constexpr int spins = 100;
   for (int round = 0; !errand.done.load(std::memory_order_acquire); ++round) {
     if (round < spins && has_processor_.load(std::memory_order_relaxed)) {
@@ -260,15 +260,15 @@ void ProgressThread::start(const Setup& setup) {
                           refused));
 }
 
-void ProgressThread::tell_to_stop() noexcept {
+void ProgressThread::request_stop() noexcept {
   stopping_.store(true, std::memory_order_relaxed);
-  end_of_naps_.ring();
-  ring();
+  end_of_naps_.notify();
+  wake();
 }
 
 void ProgressThread::stop() {
   if (!thread_.joinable() || !last_join_.is_here()) return;
-  tell_to_stop();
+  request_stop();
   if (base::is_this_thread(thread_.native_handle())) return;  // exit() in a callback of the thread
                                                               // itself
   thread_.join();
@@ -276,7 +276,7 @@ void ProgressThread::stop() {
 
 void ProgressThread::leave() {
   if (!thread_.joinable() || !last_join_.is_here()) return;
-  tell_to_stop();
+  request_stop();
   static_cast<void>(last_join_.join(thread_));
 }
 

@@ -34,8 +34,8 @@ struct Errand {
 
 // Thread safety: one thread calls start() and stop(); any thread calls the rest.
 // Invariants: (1) with `steps_in`, `shares` and `serves` the thread sleeps only at `bell_`, or for
-// a short nap. A thread that makes something outstanding, or leaves an errand, rings after it.
-// Before the thread sleeps it hears the bell, then looks for work (base::Bell).
+// a short nap. A thread that makes something outstanding, or leaves an errand, wakes it afterwards.
+// Before the thread sleeps it consumes the bell's notification, then looks for work (base::Bell).
 class ProgressThread {
  public:
   // `drive` makes progress without an outstanding operation; called only with Pace::owns.
@@ -61,7 +61,7 @@ class ProgressThread {
   // stop() at exit(); does not wait for a thread that itself waits for the thread which ends the
   // process
   void leave();
-  void ring() noexcept { bell_.ring(); }
+  void wake() noexcept { bell_.notify(); }
 
   [[nodiscard]] std::uint64_t polls() const noexcept {
     return polls_.load(std::memory_order_relaxed);
@@ -70,9 +70,9 @@ class ProgressThread {
 
  private:
   void run();
-  void tell_to_stop() noexcept;
+  void request_stop() noexcept;
   void prepare() noexcept;
-  void sleep_until_rung() noexcept;
+  void sleep_until_woken() noexcept;
   void step_in();
   void poll_while_it_moves();
   void nap_at_a_price(std::uint64_t ns) noexcept;
@@ -87,7 +87,7 @@ class ProgressThread {
   bool serving_ = false;                   // set before the start: it runs errands
   std::atomic<bool> stopping_{false};      // stop() sets it
   base::Bell bell_;                        // see (1)
-  base::Bell end_of_naps_;                 // stop() rings it
+  base::Bell end_of_naps_;                 // stop() notifies it
   std::atomic<Errand*> errands_{nullptr};  // any thread pushes, the thread takes all
   std::atomic<bool> has_processor_{false}; // set by the thread; for threads that wait for it
   std::atomic<pthread_t> self_{};          // the thread sets it; others compare it with themselves
@@ -101,7 +101,7 @@ class ProgressThread {
   std::uint64_t cost_ns_ = 500;    // of a poll that finds nothing: the least of late
   int in_vain_ = 0;                // number of polls in a row without success
   // Used with `steps_in` only.
-  std::uint64_t rung_ns_ = 0;      // time of its last wake-up by the bell
+  std::uint64_t woken_ns_ = 0;      // time of its last wake-up by the bell
   Patience patience_;
   std::uint64_t wake_ns_ = 40'000;   // see nap_at_a_price(); high until it is known
   std::uint64_t napped_at_ns_ = 0;   // processor time at the end of its last nap

@@ -79,13 +79,13 @@ std::string other_openmp() {
 
 // Reports once another OpenMP runtime. Its tasks are no tasks of imbrex: their dependents do not
 // wait for the bound requests.
-void tell_of_other_openmp(const char* call) {
-  static std::atomic<bool> told{false};  // any thread
-  if (told.load(std::memory_order_relaxed)) return;
+void report_other_openmp(const char* call) {
+  static std::atomic<bool> reported{false};  // any thread
+  if (reported.load(std::memory_order_relaxed)) return;
   const std::string file = other_openmp();
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (file.empty() || told.exchange(true, std::memory_order_relaxed) || rank != 0) return;
+  if (file.empty() || reported.exchange(true, std::memory_order_relaxed) || rank != 0) return;
   print(std::string(call) + " in a parallel region of " + file +
         ", whose tasks imbrex does not know: no task waits for the request, and results are wrong. "
         "Run the program by imbrex run, which loads a libgomp.so.1 whose tasks wait: imbrex run -- "
@@ -141,7 +141,7 @@ int bind(const char* call, MPI_Request* request, const StatusPlace& place) noexc
     if (detail::in_spawned_task()) {
       detail::release_after(*detail::completion_of(future));
     } else {
-      tell_of_other_openmp(call);
+      report_other_openmp(call);
       outside_of_tasks().add(std::move(future));
     }
     return code;

@@ -23,20 +23,20 @@ namespace {
 std::atomic<bool> starts_itself{true};  // TAMPI_PROPERTY_AUTO_INIT
 std::atomic<bool> started{false};       // by TAMPI_Init
 constexpr int unknown = -1;
-std::atomic<int> told_level{unknown};   // the level that the program got; unknown: it did not ask
+std::atomic<int> granted_level{unknown};  // what the program got; unknown: it did not ask
 
 bool runs() noexcept { return switches.is_active.load(std::memory_order_relaxed); }
 
-int tell(const int required, const int given) noexcept {
+int grant(const int required, const int given) noexcept {
   const int level = required == MPI_TASK_MULTIPLE
                         ? MPI_TASK_MULTIPLE
                         : std::clamp<int>(required, MPI_THREAD_SINGLE, given);
-  told_level.store(level, std::memory_order_relaxed);
+  granted_level.store(level, std::memory_order_relaxed);
   return level;
 }
 
 bool blocking_enabled() noexcept {
-  return is_enabled() && told_level.load(std::memory_order_relaxed) == MPI_TASK_MULTIPLE;
+  return is_enabled() && granted_level.load(std::memory_order_relaxed) == MPI_TASK_MULTIPLE;
 }
 
 int get(const char* call, const int property, int* value) noexcept {
@@ -97,11 +97,11 @@ int refuse_to_start(const char* call) noexcept {
 int level_for(const int required, const int given) noexcept {
   const bool without_tasks =
       required == MPI_TASK_MULTIPLE && !starts_itself.load(std::memory_order_relaxed);
-  return tell(without_tasks ? MPI_THREAD_MULTIPLE : required, given);
+  return grant(without_tasks ? MPI_THREAD_MULTIPLE : required, given);
 }
 
 int level_of_query(const int given) noexcept {
-  const int level = told_level.load(std::memory_order_relaxed);
+  const int level = granted_level.load(std::memory_order_relaxed);
   return level == unknown ? given : level;
 }
 
@@ -126,7 +126,7 @@ extern "C" {
 
 int TAMPI_Init(const int required, int* const provided) {
   if (!tampi::runs()) return tampi::refuse_to_start("TAMPI_Init");
-  *provided = tampi::tell(required, MPI_THREAD_MULTIPLE);
+  *provided = tampi::grant(required, MPI_THREAD_MULTIPLE);
   tampi::started.store(true, std::memory_order_relaxed);
   return MPI_SUCCESS;
 }

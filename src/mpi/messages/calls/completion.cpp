@@ -121,7 +121,7 @@ Call naming_communicator(const Call& call, MPI_Request request) noexcept {
     if (const Communicator* const on = known.posted_on()) named.comm = on->handle_unless_freed();
     if (const Persistent* const persistent = known.persistent()) {
       named.comm = persistent->communicator.handle_unless_freed();
-      named.tests_alone = true;
+      named.is_tested_singly = true;
     }
   }
   return named;
@@ -262,13 +262,13 @@ int test_some(int count, MPI_Request requests[], int* found, int indices[], MPI_
 template <class Ask>
 int wait_for_many(const char* name, check::Waiting& waiting,
                   const std::span<const MPI_Request> requests, Ask ask) {
-  auto told = [&](int* done) {
+  auto reported = [&](int* done) {
     waiting.begin_asking();
     const Outcome outcome = ask(done);
     waiting.end_asking(*done != 0 || outcome.code != MPI_SUCCESS);
     return outcome;
   };
-  Question asked = question(told);
+  Question asked = question(reported);
   asked.requests = requests;
   return wait_until({.name = name}, asked);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls that send: a policy that learns sending tasks (fa) is told before each. The functions
-// that told.py makes call these, or told.hpp does. Thread safety: any thread calls every function.
+// that observed.py makes call these, or observed.hpp does. Thread safety: any thread calls every
+// function.
 #pragma once
 
 #include <mpi.h>

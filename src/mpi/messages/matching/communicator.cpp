@@ -195,19 +195,19 @@ int Communicator::take_from_mpi(Arrived arrived[], bool* failed) {
 
 // The receive that gets the message, or null: the message is then held.
 Receive* Communicator::match(const Arrived& arrived, Round& round) {
-  const Envelope came{arrived.status.MPI_SOURCE, arrived.status.MPI_TAG};
-  Link* const link = queue_.find(came);
+  const Envelope envelope{arrived.status.MPI_SOURCE, arrived.status.MPI_TAG};
+  Link* const link = queue_.find(envelope);
   Receive* const receive = link != nullptr ? static_cast<Receive*>(link->owner) : nullptr;
-  if (const Watcher* const told = watcher()) {
-    told->incoming(round, handle_, arrived.status,
+  if (const Watcher* const observer = watcher()) {
+    observer->incoming(round, handle_, arrived.status,
                    receive != nullptr ? receive->handle() : MPI_REQUEST_NULL);
   }
   if (receive != nullptr) {
     queue_.remove(*link);
     return receive;
   }
-  held_.push(*std::make_unique<Held<Arrived>>(Held<Arrived>{{}, arrived}).release(), came);
-  while (Link* const waiting = probes_.find(came)) {
+  held_.push(*std::make_unique<Held<Arrived>>(Held<Arrived>{{}, arrived}).release(), envelope);
+  while (Link* const waiting = probes_.find(envelope)) {
     Receive& probe = *static_cast<Receive*>(waiting->owner);
     probes_.remove(*waiting);
     probe.status = arrived.status;

@@ -201,7 +201,7 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
     }
     return end_call(call, outcome);
   }
-  if (call.tests_alone) {
+  if (call.is_tested_singly) {
     Question alone = question(test);
     alone.requests = {&request, 1};
     return wait_until(call, alone);

@@ -63,7 +63,7 @@ bool Window::begin(Send& send) {
     }
     release(refused);
   }
-  end_all(refused);
+  end_refused(refused);
   if (!posted) {
     engine().leave_feed();
     engine().attend();
@@ -87,7 +87,7 @@ void Window::ended(Send& send) noexcept {
     turns_.ended(send.turn, now());
     release(refused);
   }
-  end_all(refused);
+  end_refused(refused);
 }
 
 void Window::cancel(Send& send) noexcept {
@@ -103,7 +103,7 @@ void Window::cancel(Send& send) noexcept {
       release(refused);
     }
   }
-  end_all(refused);
+  end_refused(refused);
   if (waited) {
     send.end_cancelled();
     return;
@@ -142,7 +142,7 @@ void Window::let_go(const messages::Communicator* const communicator, const int 
     const std::lock_guard guard(lock_);
     while (Turn* const turn = turns_.force(communicator, peer)) post(*turn, refused);
   }
-  end_all(refused);
+  end_refused(refused);
 }
 
 bool Window::draw(Round& round) {
@@ -183,7 +183,7 @@ void Window::post(Turn& turn, Send*& refused) noexcept {
   waiting.fetch_sub(1, std::memory_order_release);  // after it: see (1)
 }
 
-void Window::end_all(Send* refused) noexcept {
+void Window::end_refused(Send* refused) noexcept {
   while (refused != nullptr) {
     Send* const next = refused->next_refused;
     refused->end();

@@ -45,7 +45,7 @@ class Window final : public Feed {
  private:
   void release(Send*& refused) noexcept IMBREX_REQUIRES(lock_);
   void post(Turn& turn, Send*& refused) noexcept IMBREX_REQUIRES(lock_);
-  static void end_all(Send* refused) noexcept;
+  static void end_refused(Send* refused) noexcept;
 
   threads::CallLock lock_;  // held over calls of MPI that do not block
   Turns turns_ IMBREX_GUARDED_BY(lock_);

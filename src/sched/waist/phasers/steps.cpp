@@ -92,7 +92,7 @@ bool comes_soon(const Registration& mine) noexcept {
     return false;
   }
   PhaserBackend* const backend = mine.phases->backend.get();
-  if (backend != nullptr && !backend->alone) {
+  if (backend != nullptr && !backend->is_local) {
     return comes_within(runtime.spin_ticks, mine, [backend] { backend->look(); });
   }
   return runtime.workers.size() > 1 &&

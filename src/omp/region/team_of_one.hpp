@@ -10,10 +10,10 @@
 
 namespace imbrex::omp {
 
-// Begins such a region; the calling code is its only member until end_alone(). REQUIRES:
+// Begins such a region; the calling code is its only member until end_team_of_one(). REQUIRES:
 // detail::in_callback().
-void begin_alone(const Region& region, Prepare prepare, void* argument);
+void begin_team_of_one(const Region& region, Prepare prepare, void* argument);
 // Ends the innermost such region.
-void end_alone(Context& context);
+void end_team_of_one(Context& context);
 
 }  // namespace imbrex::omp

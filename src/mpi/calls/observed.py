@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What looks on at each call of MPI, for export_calls.py: which calls are refused in an event
+"""The observation of each call of MPI, for export_calls.py: which calls are refused in an event
 handler (those of calls.def, and their kin), which arguments describe messages and memory, for the
 trace and for IMBREX_CHECK, and which calls send, for the policies that learn this.
 
-Waits, tests and probes tell of themselves: only they know what has become of a request that stands
+Waits, tests and probes report themselves: only they know what has become of a request that stands
 for a receive of imbrex's own. So do collectives (interpose.cpp, from calls.def): their buffers are
 looked at once MPI has accepted the arguments.
 """
@@ -21,26 +21,26 @@ MESSAGES = [
     (r"I?sendrecv",            (0, 1, 2, 3, 4), (5, 6, 7, 8, 9),       10),
     (r"I?sendrecv_replace",    (0, 1, 2, 3, 4), (0, 1, 2, 5, 6),       7),
 ]
-# Other notices: names, and what is said before and after the call. {3} is the fourth argument,
+# Other notices: names, and the lines before and after the call. {3} is the fourth argument,
 # {comm} the one of that type.
 OTHERS = [
-    (r"Start", "told::starting(1, {0})", "told::started(code, 1, {0})"),
-    (r"Startall", "told::starting({0}, {1})", "told::started(code, {0}, {1})"),
-    (r"Request_free", "told::freeing({0})", ""),
-    (r"Wait", 'told::waits("MPI_Wait", WaitsFor::all, 1, {0})', ""),
-    (r"Waitall", 'told::waits("MPI_Waitall", WaitsFor::all, {0}, {1})', ""),
-    (r"Waitany", 'told::waits("MPI_Waitany", WaitsFor::any, {0}, {1})', ""),
-    (r"Waitsome", 'told::waits("MPI_Waitsome", WaitsFor::some, {0}, {1})', ""),
-    (r"Psend_init", 'told::unrecorded("partitioned messages")',
+    (r"Start", "observed::starting(1, {0})", "observed::started(code, 1, {0})"),
+    (r"Startall", "observed::starting({0}, {1})", "observed::started(code, {0}, {1})"),
+    (r"Request_free", "observed::freeing({0})", ""),
+    (r"Wait", 'observed::waits("MPI_Wait", WaitsFor::all, 1, {0})', ""),
+    (r"Waitall", 'observed::waits("MPI_Waitall", WaitsFor::all, {0}, {1})', ""),
+    (r"Waitany", 'observed::waits("MPI_Waitany", WaitsFor::any, {0}, {1})', ""),
+    (r"Waitsome", 'observed::waits("MPI_Waitsome", WaitsFor::some, {0}, {1})', ""),
+    (r"Psend_init", 'observed::unrecorded("partitioned messages")',
      "sending_calls::note_persistent(code, {request})"),
-    (r"Precv_init", 'told::unrecorded("partitioned messages")', ""),
+    (r"Precv_init", 'observed::unrecorded("partitioned messages")', ""),
     (r"(neighbor_)?(barrier|bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce|allreduce|"
      r"reduce_scatter(_block)?|scan|exscan)_init",
-     'told::unrecorded("persistent collectives")', ""),
+     'observed::unrecorded("persistent collectives")', ""),
     (r"R?(put|get|accumulate|get_accumulate)|Fetch_and_op|Compare_and_swap",
-     'told::unrecorded("one-sided operations")', ""),
+     'observed::unrecorded("one-sided operations")', ""),
     (r"File_i?(read|write)(_at)?(_all|_shared|_ordered)?(_begin)?",
-     'told::unrecorded("operations on files")', ""),
+     'observed::unrecorded("operations on files")', ""),
     (r"Pready(_range|_list)?", "sending_calls::part()", ""),
     (r"I?(bcast|scatterv?)", "sending_calls::from_root({root}, {comm})", ""),
     (r"I?(gatherv?|reduce)", "sending_calls::to_root({root}, {comm})", ""),
@@ -69,24 +69,25 @@ def is_refused(plain):
     return plain in REFUSED or re.fullmatch(ALSO_REFUSED, plain, re.IGNORECASE)
 
 
-# Whether a call tells its caller what has happened on other ranks, so that the caller then follows
-# everything before. Calls that only begin something do not, nor does a send that MPI may buffer.
-NO_NEWS = (r"I(?!probe|mprobe|ntercomm).*|Send|[BR]send|.*_init|Start(all)?|"
-           r"Pready(_range|_list)?|Cancel|Request_free|R?(put|get|accumulate|get_accumulate)|"
-           r"Fetch_and_op|Compare_and_swap")
-# Those that tell of requests: how many, and which.
+# Calls whose return shows nothing of other ranks: they only begin something, or are a send that MPI
+# may buffer. After any other call the caller follows everything before it on all ranks.
+LOCAL = (r"I(?!probe|mprobe|ntercomm).*|Send|[BR]send|.*_init|Start(all)?|"
+         r"Pready(_range|_list)?|Cancel|Request_free|R?(put|get|accumulate|get_accumulate)|"
+         r"Fetch_and_op|Compare_and_swap")
+# Calls that complete requests: how many, and which.
 OF_REQUESTS = [(r"Wait|Test", ("1", "{0}")), (r"(Wait|Test)(all|any|some)", ("{0}", "{1}"))]
 
 
-def of_news(plain, names):
-    """What is said before and after a call that may bring news of other ranks."""
-    if not is_refused(plain) or re.fullmatch(NO_NEWS, plain):
+def of_order(plain, names):
+    """The lines before and after a call that may depend on other ranks, for the order of tasks."""
+    if not is_refused(plain) or re.fullmatch(LOCAL, plain):
         return [], []
     row = row_of(OF_REQUESTS, plain)
     if row is None:
-        return [], ["told::heard(check::on());"]
+        return [], ["observed::follows(check::on());"]
     count, requests = (text.format(*names) for text in row[1])
-    return [f"const bool news = told::bring_news({count}, {requests});"], ["told::heard(news);"]
+    return ([f"const bool nonlocal = observed::are_nonlocal({count}, {requests});"],
+            ["observed::follows(nonlocal);"])
 
 
 def row_of(table, plain):
@@ -103,8 +104,8 @@ def call_of(name, names, places, comm, kind, variable):
 
 
 def of_messages(name, plain, names):
-    """What is said before the call, and after it, when `code` is known; None if it has no message
-    to tell of."""
+    """The lines before the call, and after it, when `code` is known; None if the call has no
+    message."""
     row = row_of(MESSAGES, plain)
     if row is None:
         return None
@@ -117,31 +118,31 @@ def of_messages(name, plain, names):
         exchanges = into is not None and not begins
         if not prepares:
             before.append("const std::uint32_t number = "
-                          f"told::{'exchanges' if exchanges else 'sends'}(out);")
+                          f"observed::{'exchanges' if exchanges else 'sends'}(out);")
             if begins and not into:
-                after.append(f"told::sent(code, {last}, number);")
+                after.append(f"observed::sent(code, {last}, number);")
             else:  # nobody waits for the send of MPI_Isendrecv alone
-                after.append("told::exchanged(number);" if exchanges else "(void)number;")
+                after.append("observed::exchanged(number);" if exchanges else "(void)number;")
     if into:
         before.append(call_of(name, names, into, comm, "receive", "in"))
         if not prepares:
-            before.append("told::receives(in);")
+            before.append("observed::receives(in);")
     if plain.lower().endswith("mrecv"):
         message = names[3]
-        before.append(f"const Members* const from = told::taken({message});")
+        before.append(f"const Members* const from = observed::taken({message});")
         if begins:
-            after.append(f"told::takes(code, {last}, from);")
+            after.append(f"observed::takes(code, {last}, from);")
     # Memory that serves both is listed as the receive's only: it must not be in its own way.
     reads = out if out and not (into and into[0] == out[0]) else None
     if prepares:
         if out:
-            after.append(f"told::prepared(code, {last}, out);")
+            after.append(f"observed::prepared(code, {last}, out);")
         variable, places, writes = ("out", out, "false") if out else ("in", into, "true")
         after.append(f"(void)check::prepared({variable}, {last}, code, {names[places[0]]}, "
                      f"{writes});")
     elif begins and out and into:
         buffer = names[reads[0]] if reads else "nullptr"
-        after.append(f"told::begun(code, {last}, out, {buffer}, in, {names[into[0]]});")
+        after.append(f"observed::begun(code, {last}, out, {buffer}, in, {names[into[0]]});")
     elif begins:
         variable, places, writes = ("out", out, "false") if out else ("in", into, "true")
         after.append(f"(void)check::begun({variable}, {last}, code, {names[places[0]]}, {writes});")
@@ -150,9 +151,9 @@ def of_messages(name, plain, names):
             before.append(f"const check::Guard reads(out, {names[reads[0]]}, false);")
         if into:
             before.append(f"const check::Guard writes(in, {names[into[0]]}, true);")
-        # The exchanges receive by what tells of itself.
+        # The exchanges receive by a call that reports itself.
         if into and not out:
-            before.append(f"told::Received received({last});")
+            before.append(f"observed::Received received({last});")
             after.append(f"received.end(code, {'from' if comm is None else names[comm]});")
     return before, after
 
@@ -173,17 +174,18 @@ def of_others(plain, every, names):
     return line(row[1]), line(row[2])
 
 
-def told(name, every, names):
-    """The body of a function that tells of MPI_name and calls ours; None if nobody looks on."""
+def observed(name, every, names):
+    """The body of a function that reports MPI_name to observers and calls ours; None if no observer
+    watches it."""
     plain = re.sub(r"_c$", "", name)
     refused = is_refused(plain)
     notice = of_messages(name, plain, names) or of_others(plain, every, names)
     if not refused and notice is None:
         return None
     before, after = (list(lines) for lines in notice or ([], []))
-    asked, heard = of_news(plain, names)
+    asked, follows = of_order(plain, names)
     before += asked
-    after += heard
+    after += follows
     if refused:
         before.insert(0, f'if (refused("MPI_{name}")) return MPI_ERR_OTHER;')
     own = f"imbrex_MPI_{name}({', '.join(names)})"

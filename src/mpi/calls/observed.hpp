@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The observers of the program's calls: the trace, policies that learn which tasks send
 // (sending_calls.hpp), and IMBREX_CHECK; and the refusal of calls in event handlers. The functions
-// that told.py makes (told_calls.cpp) call this before and after the library's own. Thread safety:
-// any thread.
+// that observed.py makes (observed_calls.cpp) call this before and after the library's own. Thread
+// safety: any thread.
 #pragma once
 
 #include <mpi.h>
@@ -16,7 +16,7 @@
 #include "mpi/messages/requests/program_handles.hpp"
 #include "mpi/recording/message_records.hpp"
 
-namespace imbrex::mpi::told {
+namespace imbrex::mpi::observed {
 
 // ---- messages --------------------------------------------------------------------------------
 
@@ -46,15 +46,15 @@ inline void receives(const Call& call) noexcept {
 
 // ---- order -----------------------------------------------------------------------------------
 
-// Whether a completion of these requests tells the running task of another rank; asked before,
-// since the requests are then gone.
-[[nodiscard]] inline bool bring_news(const int count, const MPI_Request* const requests) {
-  return check::on() && check::bring_news(count, requests);
+// Whether the completion of these requests depends on another rank (check::are_nonlocal()); asked
+// before the call, since the requests are then gone.
+[[nodiscard]] inline bool are_nonlocal(const int count, const MPI_Request* const requests) {
+  return check::on() && check::are_nonlocal(count, requests);
 }
-// The running task has heard from another rank, if `news`. That rank may have sent because it had
-// got a message from here.
-inline void heard(const bool news) noexcept {
-  if (news) detail::follow_everything();
+// The running task follows everything before, if a call that has completed was non-local: another
+// rank may have completed it because it had got a message from here.
+inline void follows(const bool nonlocal) noexcept {
+  if (nonlocal) detail::follow_everything();
 }
 
 // Before the running task waits for requests.
@@ -141,4 +141,4 @@ inline void freeing(const MPI_Request* const request) noexcept {
   check::forget_request(*request);
 }
 
-}  // namespace imbrex::mpi::told
+}  // namespace imbrex::mpi::observed
