@@ -11,7 +11,6 @@
 
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/active/post/post.hpp"
-#include "mpi/collectives/blocks/blocks.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 
 namespace imbrex::mpi {
@@ -30,22 +29,21 @@ void report_failure(const std::string& wrong, const Agreement& mine, const Agree
 
 }  // namespace
 
-Agreement view_of(const Wrong& wrong, const bool brought) {
+Agreement view_of(const Wrong& wrong, const blocks::Setting& partial, const bool brought) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int paths = detail::learns_paths() ? 1 : 0;
   const int quiet = active::wishes.messages.load(std::memory_order_relaxed) ? 0 : 1;
   const int no_calls = active::wishes.calls.load(std::memory_order_relaxed) ? 0 : 1;
   const int checks = wrong.text.empty() && detail::number_option("CHECK") != 0 ? 1 : 0;
-  const int alone = brought ? 1 : 0;
+  const int attached = brought ? 1 : 0;
   if (wrong.text.empty()) {
-    const blocks::Setting setting = blocks::setting_by_options();
-    const int partial = static_cast<int>(setting.mode);
-    return {1,       paths,   quiet,          no_calls,       checks,  alone,   partial,
-            -partial, setting.parts, -setting.parts, rank, INT_MAX, INT_MAX, INT_MAX, 0};
+    const int mode = static_cast<int>(partial.mode);
+    return {1,     paths,         quiet,          no_calls, checks,  attached, mode,
+            -mode, partial.parts, -partial.parts, rank,     INT_MAX, INT_MAX,  INT_MAX, 0};
   }
   const int why = static_cast<int>(std::hash<std::string>()(wrong.text) >> 34);  // not negative
-  return {0,       paths,   quiet, no_calls, checks, alone,   INT_MAX, INT_MAX, INT_MAX,
+  return {0,       paths,   quiet, no_calls, checks, attached, INT_MAX, INT_MAX, INT_MAX,
           INT_MAX, INT_MAX, rank,  why,      -why,   -wrong.status};
 }
 

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "mpi/collectives/blocks/blocks.hpp"
+
 namespace imbrex::mpi {
 
 // The error of this rank, and the exit status; empty if there is none.
@@ -31,10 +33,16 @@ struct Agreement {
   int why_least;          // of a number for the error; INT_MAX if there is none
   int why_least_negated;  // of the negated number
   int status_negated;     // exit status, negated; 0 if there is no error
+
+  // REQUIRES: all ranks have begun well and alike.
+  [[nodiscard]] blocks::Setting partial() const noexcept {
+    return {static_cast<blocks::Mode>(partial_least), parts_least};
+  }
 };
 
-// The answer of this rank. `wrong` has the error of its start; `brought`: see Agreement::attached.
-[[nodiscard]] Agreement view_of(const Wrong& wrong, bool brought);
+// The answer of this rank. `wrong` has the error of its start, `partial` its options if there is no
+// error; `brought`: see Agreement::attached.
+[[nodiscard]] Agreement view_of(const Wrong& wrong, const blocks::Setting& partial, bool brought);
 
 // The answers of all ranks. Collective: waits for all of them.
 [[nodiscard]] Agreement agree(const Agreement& mine);

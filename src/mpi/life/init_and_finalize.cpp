@@ -94,7 +94,8 @@ enum class Entry : std::uint8_t {
   late      // imbrex_attach(), after an MPI_Init of the MPI's: MPI_X may be the MPI's own
 };
 
-Wrong try_to_start(const int level, const Entry entry) {
+// Sets `partial` from the options, unless it returns an error.
+Wrong try_to_start(const int level, const Entry entry, blocks::Setting& partial) {
   if (level < MPI_THREAD_MULTIPLE) {
     return {std::string("MPI_Init: this MPI gives only ") + name_of_level(level) +
            ", and tasks that call MPI need MPI_THREAD_MULTIPLE. Use an MPI that is built with "
@@ -108,7 +109,7 @@ Wrong try_to_start(const int level, const Entry entry) {
   if (!bypass.empty()) return {"MPI_Init: " + bypass};
   try {
     start_runtime();  // first, since all ranks take part in it
-    static_cast<void>(blocks::setting_by_options());
+    partial = blocks::setting_by_options();
   } catch (const base::OptionError& error) {
     return {"MPI_Init: " + unprefixed(error), 2};
   } catch (const Error& error) {
@@ -163,11 +164,12 @@ int initialise_library(int* argc, char*** argv, int* provided) {
 // MPI is initialised, with this thread level.
 int begin_service(const int level, const Entry entry) {
   learn_quirks();
-  const Wrong wrong = try_to_start(level, entry);
+  blocks::Setting partial;
+  const Wrong wrong = try_to_start(level, entry, partial);
   if (wrong.text.empty()) report_process();
   warn_of_launcher();
   const bool brought = attached.load(std::memory_order_relaxed) && !linked_with_imbrex();
-  const Agreement mine = view_of(wrong, brought && !main_is_task());
+  const Agreement mine = view_of(wrong, partial, brought && !main_is_task());
   const Agreement all = agree(mine);
   end_unless_well(wrong, mine, all);
   MPI_Comm parent = MPI_COMM_NULL;
@@ -181,7 +183,7 @@ int begin_service(const int level, const Entry entry) {
   switches.is_active.store(true, std::memory_order_relaxed);
   detail::in_child_of_fork(&leave_calls_to_mpi);
   detail::before_end(&leave_at_exit);
-  if (blocks::setting_by_options().mode == blocks::Mode::off) return MPI_SUCCESS;
+  if (partial.mode == blocks::Mode::off) return MPI_SUCCESS;
   return blocks::prepare({.name = "MPI_Init", .comm = MPI_COMM_WORLD}, MPI_COMM_WORLD);
 }
 

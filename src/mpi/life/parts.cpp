@@ -145,21 +145,24 @@ void note_observers() {
 using BeginPart = void(const Agreement& all);
 using EndPart = void();
 
-// A part begins in the order of the table, finishes in that order, and ends in the reverse order.
-// What only one of the three needs a place for is a part, too.
+// A part begins in the order of the table, finishes in that order, and ends in the reverse order. A
+// row without `begin` belongs to a part that its first user makes: the row stands where that part
+// finishes or ends.
 struct LifePart {
   BeginPart* begin = nullptr;
   EndPart* finish = nullptr;
-  bool finishes_without_runtime = false;  // also where no runtime runs: other ranks wait for it
+  bool finishes_without_runtime = false;  // since other ranks wait for it
   EndPart* end = nullptr;
 };
 
 constexpr LifePart life_parts[] = {
     {.begin = [](const Agreement&) { learn_to_read_requests(); }, .end = &end_reading_requests},
     {.begin = [](const Agreement&) { begin_errors(); }, .end = &end_errors},
-    // Ends after all that calls MPI: the calls may be errands on its thread.
+    // Only ends: after all that calls MPI, since the calls may be errands on its thread. Its begin
+    // is a row below.
     {.end = [] { progress::stop(poller); }},
     {.begin = [](const Agreement&) { start_messages(); }, .end = &end_messages},
+    // Only ends: after the calls of the program, the last users of its objects.
     {.end = &messages::end_communicators},
     {.begin = [](const Agreement&) { check::start(); }},
     {.begin = [](const Agreement&) { note_observers(); }},
@@ -167,27 +170,31 @@ constexpr LifePart life_parts[] = {
     {.begin = [](const Agreement&) {
        if (has<Quirk::first_topologies_crash>()) make_a_topology();
      }},
-    // The calls of the program are MPI's from here on.
+    // Only ends: the calls of the program are MPI's from here on.
     {.end = [] {
        report::note_finalize(false);
        switches.is_ending.store(true, std::memory_order_relaxed);
        switches.is_active.store(false, std::memory_order_relaxed);
        phasers::end_pools();
      }},
-    // What may still send.
+    // The first rows that finish are those that may still send.
     {.begin = [](const Agreement&) { sends::start(); }, .finish = &sends::finish},
+    // Only finishes: before messages are closed.
     {.finish = &phasers::RankPhaser::leave_all},
     {.begin = &open_messages, .finish = &close_messages, .finishes_without_runtime = true},
     {.begin = &begin_comparing, .finish = &end_comparing, .finishes_without_runtime = true},
+    // Only finishes: after the last task that may start a collective.
     {.finish = &order::end_all_orders},
-    {.begin = [](const Agreement&) { blocks::start(blocks::setting_by_options()); },
-     .finish = &blocks::end},
+    {.begin = [](const Agreement& all) { blocks::start(all.partial()); }, .finish = &blocks::end},
+    // Only finishes, and last: a row before may have made a task that needs a spare thread.
     {.finish = &end_spare_threads},
+    // Ends in a row above.
     {.begin = [](const Agreement&) { progress::start(poller); }},
     {.begin = [](const Agreement&) {
        if (active::calls_are_open()) active::wishes.take_calls();
      }},
     {.begin = [](const Agreement&) { report::start_watchdog(); }, .end = &report::stop_watchdog},
+    // Only ends, and first.
     {.end = &check::count_findings},
 };
 
