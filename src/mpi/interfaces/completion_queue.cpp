@@ -49,10 +49,16 @@ namespace imbrex::mpi {
 
 namespace {
 
+struct Leave {
+  void operator()(imbrex_queue* const queue) const noexcept { queue->leave(); }
+};
+using User = std::unique_ptr<imbrex_queue, Leave>;  // one of (1)
+
 struct Awaited : Readable {
   Awaited(imbrex_queue& its_queue, std::uint64_t tag) noexcept : queue(its_queue) {
     completion.tag = tag;
     queue.users.fetch_add(1, std::memory_order_relaxed);
+    user.reset(&queue);
   }
 
   [[nodiscard]] bool is(const imbrex_queue* const other, const std::uint64_t tag) const noexcept {
@@ -62,18 +68,18 @@ struct Awaited : Readable {
   // The object ends in the call that takes the completion, or here.
   void arrive(const int code, const MPI_Status& status, MPI_Message message) noexcept {
     std::unique_ptr<Awaited> self(this);
-    imbrex_queue& its = queue;
+    const User its = std::move(user);
     completion.code = code;
     completion.status = status;
     completion.message = message;
-    if (!its.closed.load(std::memory_order_relaxed)) its.done.push(*self.release());
-    its.leave();
+    if (!its->closed.load(std::memory_order_relaxed)) its->done.push(*self.release());
   }
   static void arrived(int code, int, const MPI_Status* statuses, void* argument) {
     static_cast<Awaited*>(argument)->arrive(code, statuses[0], MPI_MESSAGE_NULL);
   }
 
   imbrex_queue& queue;
+  User user;  // until the completion
   imbrex_completion completion = {};
 };
 
@@ -174,19 +180,12 @@ extern "C" [[gnu::visibility("default")]] int imbrex_continue_to(imbrex_queue* q
                                                                  MPI_Request* request,
                                                                  const uint64_t tag) {
   using namespace imbrex::mpi;
-  std::unique_ptr<Awaited> awaited;
-  const int code = guard_mpi([&] {
+  return guard_mpi([&] {
     imbrex::c::require(queue, "`queue` of imbrex_continue_to");
-    awaited = std::make_unique<Awaited>(*queue, tag);
-  });
-  if (code != IMBREX_SUCCESS) return code;
-  const int its_code = imbrex_continue(request, &Awaited::arrived, awaited.get());
-  if (its_code == IMBREX_SUCCESS) {
+    auto awaited = std::make_unique<Awaited>(*queue, tag);
+    continue_all(1, request, &Awaited::arrived, awaited.get());
     static_cast<void>(awaited.release());
-  } else {
-    queue->leave();
-  }
-  return its_code;
+  });
 }
 
 extern "C" [[gnu::visibility("default")]] int imbrex_mprobe_to(imbrex_queue* queue,

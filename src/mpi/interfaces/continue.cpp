@@ -156,8 +156,10 @@ void require(const bool right, const std::string& what) {
   if (!right) throw Error("imbrex: imbrex_continue is given " + what);
 }
 
-void continue_all(int count, MPI_Request requests[], imbrex_continuation* function,
-                  void* argument) {
+}  // namespace
+
+void continue_all(const int count, MPI_Request requests[], imbrex_continuation* const function,
+                  void* const argument) {
   note_asked_for();
   require_service("imbrex_continue");
   require(count >= 0, std::to_string(count) + " requests");
@@ -189,8 +191,6 @@ void continue_all(int count, MPI_Request requests[], imbrex_continuation* functi
   }
   detail::wake_poller();  // the caller goes on, so an idle worker must poll
 }
-
-}  // namespace
 
 void cancel_continued(imbrex_continuation* function, const Asks& argument) {
   messages::cancel_given([&](const Given& given) {
