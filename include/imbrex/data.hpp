@@ -37,7 +37,7 @@ namespace imbrex {
 class Space : public SpaceBase {
  public:
   /// Collective over `comm`, which may be freed afterwards. Suspends. Throws Error for an
-  /// inter-communicator, and if messages between ranks are not open.
+  /// inter-communicator, in a callback, and if messages between ranks are not open.
   explicit Space(const MPI_Comm comm, SpaceOptions options = {})
       : SpaceBase(detail::make_data_space(detail::members_of(comm, "a space of data", true),
                                           std::move(options))) {}

@@ -59,9 +59,11 @@ class FutureSpace {
   using State = detail::SpaceFutureOf<T>;
 
  public:
-  /// Collective over `comm`, which may be freed afterwards. Suspends. Throws Error if there is no
-  /// `home`, for an inter-communicator, for ranks outside of MPI_COMM_WORLD, and if messages
-  /// between ranks are not open.
+  /// Collective over `comm`, which may be freed afterwards. Suspends, so it must be made in a task,
+  /// or by a thread of the program such as main. Throws Error in an event handler, a continuation
+  /// or another callback, where a task that waits for a Promise of the callback can make the space;
+  /// if there is no `home`; for an inter-communicator; for ranks outside of MPI_COMM_WORLD; and if
+  /// messages between ranks are not open.
   FutureSpace(const MPI_Comm comm, FutureSpaceOptions options)
       : FutureSpace(detail::members_of(comm, "space of futures \"" + options.name + "\""),
                     std::move(options)) {}

@@ -81,7 +81,7 @@ class WorkPool {
  public:
   /// Collective over `comm`, in the order of its other collectives; `comm` may be freed before the
   /// pool ends. Suspends. Throws Error, on all ranks, if items have different sizes on the ranks;
-  /// for an inter-communicator; and if messages between ranks are not open.
+  /// for an inter-communicator; in a callback; and if messages between ranks are not open.
   explicit WorkPool(const MPI_Comm comm, const WorkPoolOptions& options = {}) {
     const detail::Members ranks =
         detail::members_of_pool(comm, sizeof(Item), options.name.text());

@@ -22,6 +22,7 @@
 #include "distributed/futures.hpp"
 #include "distributed/pool/pools.hpp"
 #include "imbrex/detail/distributed/members.hpp"
+#include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/active/active.hpp"
 
@@ -89,9 +90,16 @@ Broadcasts& broadcasts() {
 namespace imbrex::detail {
 
 void require_messages(const std::string& what) {
-  if (mpi::active::is_open()) return;
-  throw Error("imbrex: " + what + " while messages between ranks are not open: use it "
-              "between MPI_Init and MPI_Finalize, and load the code that uses it before MPI_Init");
+  if (!mpi::active::is_open()) {
+    throw Error("imbrex: " + what + " while messages between ranks are not open: use it between "
+                "MPI_Init and MPI_Finalize, and load the code that uses it before MPI_Init");
+  }
+  if (in_callback()) {
+    throw Error("imbrex: " + what + " is made inside an event handler, a continuation or another "
+                "callback: its ranks wait for each other, and no task runs there that could be "
+                "suspended; let the callback set a Promise, and make it in a task that waits for "
+                "the future");
+  }
 }
 
 Space& open_space(SpaceSpec spec) {

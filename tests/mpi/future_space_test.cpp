@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <numeric>
@@ -12,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "imbrex/continue.h"
+#include "imbrex/events.h"
 #include "imbrex/imbrex.hpp"
 #include "mpi_test.hpp"
 
@@ -124,6 +127,66 @@ TEST(FutureSpaces, a_second_put_names_both_ranks_and_places) {
     EXPECT_EQ(text.find("promise"), std::string::npos) << text;
   }
   EXPECT_EQ(once[3].get(), 1);
+}
+
+// An attempt to make a space, by a function that imbrex calls.
+struct Attempt {
+  std::string text;  // of its error
+  std::atomic<bool> over{false};
+
+  void make() {
+    try {
+      const FutureSpace<int> space(MPI_COMM_WORLD,
+                                   {.home = [](std::uint64_t) { return 0; }, .name = "late"});
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    over.store(true);
+  }
+  void expect_refused() {
+    while (!over.load()) (void)imbrex_progress();
+    EXPECT_NE(text.find("\"late\" is made inside an event handler, a continuation"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("make it in a task that waits"), std::string::npos) << text;
+  }
+};
+
+TEST(FutureSpaces, cannot_be_made_in_an_event_handler) {
+  const Ring ring;
+  Attempt attempt;
+  EXPECT_EQ(imbrex_mpi_events_begin(ring.comm), IMBREX_SUCCESS);
+  imbrex_mpi_event_set_handler(
+      [](const imbrex_mpi_event*, void* const argument) {
+        auto& it = *static_cast<Attempt*>(argument);
+        if (!it.over.load()) it.make();
+      },
+      &attempt);
+  int value = ring.rank;
+  MPI_Send(&value, 1, MPI_INT, ring.next(), 5, ring.comm);
+  attempt.expect_refused();
+  imbrex_mpi_event_set_handler(nullptr, nullptr);
+  MPI_Recv(&value, 1, MPI_INT, ring.previous(), 5, ring.comm, MPI_STATUS_IGNORE);
+  MPI_Barrier(ring.comm);
+  EXPECT_EQ(imbrex_mpi_events_end(ring.comm), IMBREX_SUCCESS);
+}
+
+TEST(FutureSpaces, cannot_be_made_in_a_continuation) {
+  const Ring ring;
+  Attempt attempt;
+  int value = -1;
+  MPI_Request request;
+  MPI_Irecv(&value, 1, MPI_INT, ring.previous(), 5, ring.comm, &request);
+  EXPECT_EQ(imbrex_continue(
+                &request,
+                [](int, int, const MPI_Status*, void* const argument) {
+                  static_cast<Attempt*>(argument)->make();
+                },
+                &attempt),
+            IMBREX_SUCCESS);
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 5, ring.comm);
+  attempt.expect_refused();
+  EXPECT_EQ(value, ring.previous());
 }
 
 TEST(FutureSpaces, ranks_that_disagree_are_told) {

@@ -15,7 +15,8 @@ struct Members {
   std::vector<int> world;  // as MPI_COMM_WORLD numbers them
   std::vector<int> nodes;  // equal for ranks that share memory; empty: unknown
 };
-// Throws Error if messages between ranks are not open; the text says that `what` needs them.
+// Throws Error if messages between ranks are not open, or in a callback, where nothing can wait for
+// other ranks; the text names `what`.
 void require_messages(const std::string& what);
 
 }  // namespace imbrex::detail
