@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "../sparse/options.hpp"
-#include "../tiled/activity.hpp"
 #include "../tiled/setup.hpp"
 #include "validity.hpp"
 

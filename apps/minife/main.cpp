@@ -11,7 +11,6 @@
 #include <cmath>
 
 #include "../sparse/options.hpp"
-#include "../tiled/activity.hpp"
 #include "../tiled/setup.hpp"
 #include "series.hpp"
 #include "solve.hpp"

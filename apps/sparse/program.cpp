@@ -47,7 +47,7 @@ Measured Meter::measured(const tiled::Team& team, const Variant variant,
   double sum[7] = {mine.kernel_s, mine.mpi_s, mine.seconds, workers * mine.seconds,
                    imbrex::detail::totals().polls - totals_.polls,
                    static_cast<double>(mine.tests), mine.in_task_s};
-  const tiled::Activity activity = activity_since(team, totals_);
+  const apps::Activity activity = apps::activity_since(team.all(), totals_);
   double seconds = mine.seconds;
   MPI_Allreduce(MPI_IN_PLACE, sum, 7, MPI_DOUBLE, MPI_SUM, team.all());
   MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, team.all());
@@ -62,11 +62,6 @@ Measured Meter::measured(const tiled::Team& team, const Variant variant,
                   .figures = {{"kernel_share", kernel_share},
                               {"mpi_share", mpi_share},
                               {"kernel_s", sum[0]},
-                              {"in_task_s", activity.in_task_s},
-                              {"idle_s", activity.idle_s},
-                              {"overhead_s", activity.overhead_s},
-                              {"tasks", activity.tasks},
-                              {"suspensions", activity.suspensions},
                               {"polls", sum[4]},
                               {"tests", sum[5]},
                               {"timed_polls", progress.polls},
@@ -76,6 +71,7 @@ Measured Meter::measured(const tiled::Team& team, const Variant variant,
                               {"progress_notices", progress.notices},
                               {"progress_polls", progress.thread_polls},
                               {"progress_s", progress.thread_s}}};
+  apps::add_to(measured.run.figures, activity);
   measured.progress = fmt::format(
       "\n        polls {:.0f} in {:.2f} ms (by a thread of progress {:.0f}), callbacks {:.0f} in "
       "{:.2f} ms", progress.polls, 1e3 * progress.polls_s, progress.thread_polls,

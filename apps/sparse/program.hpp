@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "../harness/activity.hpp"
 #include "../harness/command_line.hpp"
 #include "../harness/runs.hpp"
-#include "../tiled/activity.hpp"
 #include "../tiled/timed.hpp"
 #include "brick.hpp"
 

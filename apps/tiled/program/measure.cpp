@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "../activity.hpp"
+#include "../../harness/activity.hpp"
 
 namespace tiled {
 
@@ -28,7 +28,7 @@ apps::Run Stopwatch::run(Variant variant) {
   TaskUse use;
   const std::int64_t bad_minor = algorithm_.run(variant, use);
   const double mine = MPI_Wtime() - start;
-  const Activity activity = activity_since(team_, totals);
+  const apps::Activity activity = apps::activity_since(team_.all(), totals);
 
   double most[3] = {mine, static_cast<double>(use.tiles_peak),
                     static_cast<double>(std::max(use.bytes_sent, use.bytes_received))};
@@ -40,14 +40,9 @@ apps::Run Stopwatch::run(Variant variant) {
   apps::Run run{.seconds = most[0],
                 .text = fmt::format(" {:8.1f} Gflop/s", gflops),
                 .figures = {{"gflops", gflops},
-                            {"in_task_s", activity.in_task_s},
-                            {"idle_s", activity.idle_s},
-                            {"overhead_s", activity.overhead_s},
-                            {"tasks", activity.tasks},
-                            {"suspensions", activity.suspensions},
-                            {"steals", activity.steals},
                             {"received_tiles_peak", most[1]},
                             {"port_bytes", most[2]}}};
+  apps::add_to(run.figures, activity);
   if (variant == Variant::inserted) add_to(run.figures, broadcasts_);
   if (!sleeps()) add_result(variant, rate, run);
   return run;
