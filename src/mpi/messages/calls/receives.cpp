@@ -76,11 +76,12 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
   };
   try {
     if (done != 0 || outcome.code != MPI_SUCCESS) {
-      return end_kept(started.request, end_call(call, outcome));
+      started.code = end_call(call, outcome);
+    } else {
+      const Counted counted(communicator);
+      started.code = wait_pending(call, started.request, status, nullptr);
     }
-    const Counted counted(communicator);
-    const int code = wait_pending(call, started.request, status, nullptr);
-    return end_kept(started.request, code);
+    return end_kept(started.request, started.code);
   } catch (...) {
     (void)end_kept(started.request, MPI_ERR_OTHER);
     throw;

@@ -31,10 +31,8 @@ class Communicators {
     }
     return nullptr;
   }
-  [[nodiscard]] Communicator* find(MPI_Comm comm) {
-    Communicator* const known = find_known(comm);
-    return known != nullptr ? known : find_or_make(comm);
-  }
+  // Searches under the lock, and makes the object if there is none.
+  [[nodiscard]] Communicator* find_or_make(MPI_Comm comm);
 
   void forget(Communicator& gone) {
     const std::lock_guard guard(mutex_);
@@ -78,7 +76,6 @@ class Communicators {
     return chains_[(key * 0x9E3779B97F4A7C15u) >> 54];
   }
 
-  [[nodiscard]] Communicator* find_or_make(MPI_Comm comm);
   [[nodiscard]] int keyval() IMBREX_REQUIRES(mutex_);
 
   std::array<Chain, chain_count> chains_{};  // written under the lock, release; read without
@@ -130,7 +127,9 @@ Communicator* Communicators::find_or_make(MPI_Comm comm) {
 }
 
 Communicator* communicator_of(MPI_Comm comm) {
-  return comm == MPI_COMM_NULL ? nullptr : communicators().find(comm);
+  if (comm == MPI_COMM_NULL) return nullptr;
+  Communicator* const known = communicators().find_known(comm);
+  return known != nullptr ? known : communicators().find_or_make(comm);
 }
 
 Communicator* known_communicator_of(MPI_Comm comm) noexcept {
