@@ -7,8 +7,8 @@ install(PROGRAMS tools/imbrex DESTINATION ${imbrex_share} COMPONENT tools)
 install(PROGRAMS tools/netlab DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 file(GLOB imbrex_tools CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/imbrex_*.py)
 list(FILTER imbrex_tools EXCLUDE REGEX "_test[.]py$")
-install(FILES ${imbrex_tools} tools/imbrex_calibrate.c src/base/tables/policies.def
-  DESTINATION ${imbrex_share} COMPONENT tools)
+install(FILES ${imbrex_tools} tools/imbrex_calibrate.c tools/imbrex_doctor.c
+  src/base/tables/policies.def DESTINATION ${imbrex_share} COMPONENT tools)
 install(DIRECTORY tools/networks DESTINATION ${imbrex_share} COMPONENT tools)
 install(TARGETS imbrex-simulate DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/imbrex COMPONENT tools
   OPTIONAL)

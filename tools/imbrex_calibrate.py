@@ -58,8 +58,12 @@ def run(options):
 
 
 def compiler_of(launcher):
-    beside = pathlib.Path(os.path.realpath(shutil.which(launcher))).parent / "mpicc"
-    for found in (pathlib.Path(shutil.which(launcher)).parent / "mpicc", beside):
+    """The compiler beside the launcher; behind links, it may have another folder. Where several
+    MPIs have one folder, as in Debian, mpirun.mpich has mpicc.mpich."""
+    place = pathlib.Path(shutil.which(launcher))
+    behind = pathlib.Path(os.path.realpath(place))
+    for found in (place.parent / f"mpicc{place.suffix}", place.parent / "mpicc",
+                  behind.parent / "mpicc"):
         if found.is_file():
             return str(found)
     if shutil.which("mpicc"):

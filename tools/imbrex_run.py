@@ -197,6 +197,24 @@ def options_of(words, taken):
     yield words[at:]
 
 
+def taken_by_open_mpi(words, at):
+    return 1 if re.fullmatch("--?x", words[at]) or has_file(words[at]) else 0
+
+
+def taken_by_hydra(words, at):
+    if not re.fullmatch("--?g?env", words[at]):
+        return 1 if has_file(words[at]) else 0
+    return 1 if at + 1 < len(words) and "=" in words[at + 1] else 2
+
+
+def taken_by_slurm(words, at):
+    return 1 if words[at] == "--export" else 0
+
+
+# How many values an option has, for options_of().
+TAKEN = {"openmpi": taken_by_open_mpi, "mpich": taken_by_hydra, "slurm": taken_by_slurm}
+
+
 def programs_of(words):
     """Splits the words of a launcher at each ":", which is in front of another program."""
     programs = [[]]
@@ -292,7 +310,11 @@ def kind_of_launcher(launcher):
         return known
     said = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False,
                           stdin=subprocess.DEVNULL)
-    text = said.stdout + said.stderr
+    return kind_by_version(launcher, said.stdout + said.stderr)
+
+
+def kind_by_version(launcher, text):
+    """As kind_of_launcher(), by the output of --version."""
     for mark, kind in ((r"Open ?MPI|OpenRTE|PRRTE|prterun", "openmpi"),
                        (r"HYDRA|MPICH|Intel\(R\) MPI|MVAPICH", "mpich"), (r"slurm", "slurm")):
         if re.search(mark, text, re.IGNORECASE):
@@ -417,13 +439,10 @@ def choose_interface(command, kind, program, linked):
 def handed_by_open_mpi(command, variables, preloaded):
     """Returns the launcher's command with options that give the ranks these variables. The option
     -x is for one program, and its last value of a variable counts."""
-    def taken(words, at):
-        return 1 if re.fullmatch("--?x", words[at]) or has_file(words[at]) else 0
-
     programs = []
     for words in programs_of(command[1:]):
         mine, kept = dict(variables), []
-        *options, program = options_of(words, taken)
+        *options, program = options_of(words, taken_by_open_mpi)
         for option in options:
             name, equals, value = option[-1].partition("=")
             if len(option) == 1 or name != "LD_PRELOAD":
@@ -437,15 +456,10 @@ def handed_by_open_mpi(command, variables, preloaded):
 
 def handed_by_hydra(command, variables, preloaded):
     """As for Open MPI: -genv is for all programs, and -env for one goes before it."""
-    def taken(words, at):
-        if not re.fullmatch("--?g?env", words[at]):
-            return 1 if has_file(words[at]) else 0
-        return 1 if at + 1 < len(words) and "=" in words[at + 1] else 2
-
     programs, general = [], dict(variables)
     for words in programs_of(command[1:]):
         kept = []
-        *options, program = options_of(words, taken)
+        *options, program = options_of(words, taken_by_hydra)
         for option in options:
             name, value = option[1:] if len(option) == 3 else option[-1].partition("=")[::2]
             if len(option) == 1 or name != "LD_PRELOAD":
@@ -468,7 +482,7 @@ def by_slurm(command, variables, preloaded):
     in_shell = others.pop("LD_PRELOAD")
     programs = []
     for number, words in enumerate(programs_of(command[1:])):
-        *options, program = options_of(words, lambda words, at: words[at] == "--export")
+        *options, program = options_of(words, taken_by_slurm)
         exports = [option[-1].removeprefix("--export=") for option in options
                    if option[0].split("=")[0] == "--export"]
         kept = [word for option in options if option[0].split("=")[0] != "--export"

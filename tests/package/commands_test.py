@@ -60,6 +60,15 @@ class Installed(unittest.TestCase):
         self.run_command("simulate", "cholesky", "--n", 4096, "--ranks", 4, "--kernels",
                          "gemm=6ms", "--network", self.output)
 
+    def test_doctor(self):
+        """The programs that it starts are installed, and find the installed libraries."""
+        text = self.run_command("doctor", "--seconds", 100, OMPI_ALLOW_RUN_AS_ROOT="1",
+                                OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        prefix = pathlib.Path(self.imbrex).parent.parent
+        self.assertRegex(text, rf"(?m)^ok +versions: +{re.escape(str(prefix))}/")
+        if shutil.which("mpirun") and shutil.which("mpicc"):
+            self.assertRegex(text, "(?m)^ok +thread level: ")
+
     def test_timeline(self):
         self.run_command("timeline", self.trace, "-o", self.output)
         self.assertIn("<svg", self.output.read_text())
