@@ -6,6 +6,8 @@
 //   launch_chain(value, body)       creates a task that reads and writes `value`
 //   launch_stencil(point, body)     creates a task that reads three cells and writes one
 //   fib(n)                          creates a task for fib(n - 1) and calls fib(n - 2), recursively
+// and, if it can run a graph again,
+//   iterate(count, period, create)  calls create(i) for one period, whose tasks run for all `count`
 #pragma once
 
 #include <array>
@@ -144,13 +146,15 @@ class Rows {
   // Calls visit(point) for every point of every step, in program order.
   template <class Visit>
   void visit(long steps, Visit&& visit) {
-    for (long step = 0; step < steps; ++step) {
-      const auto& old_row = rows_[step % 2];
-      auto& new_row = rows_[(step + 1) % 2];
-      for (int x = 0; x < width; ++x) {
-        visit(Point{&old_row[(x + width - 1) % width], &old_row[x], &old_row[(x + 1) % width],
-                    &new_row[x]});
-      }
+    for (long step = 0; step < steps; ++step) visit_step(step, visit);
+  }
+  template <class Visit>
+  void visit_step(long step, Visit&& visit) {
+    const auto& old_row = rows_[step % 2];
+    auto& new_row = rows_[(step + 1) % 2];
+    for (int x = 0; x < width; ++x) {
+      visit(Point{&old_row[(x + width - 1) % width], &old_row[x], &old_row[(x + 1) % width],
+                  &new_row[x]});
     }
   }
 
@@ -190,6 +194,59 @@ result run_stencil(System& system, long steps) {
   });
   rows->check(steps);
   return {ns / static_cast<double>(tasks), tasks, inline_share, -1};
+}
+
+// ---- the same tasks again and again ----------------------------------------------------------
+
+// Nanoseconds for each task of a loop with Rows::width tasks in an iteration, its construction
+// included; `create` describes an iteration. A short loop goes before.
+template <class System, class Create>
+double time_loop(System& system, long count, long period, Create&& create) {
+  const double start = now_ns();
+  system.iterate(count, period, create);
+  return (now_ns() - start) / static_cast<double>(count * Rows::width);
+}
+
+template <class System>
+result run_iterate_spawn(System& system, long tasks) {
+  const long count = tasks / Rows::width;
+  const auto create = [&](long) {
+    for (int i = 0; i < Rows::width; ++i) system.launch(Count{});
+  };
+  (void)time_loop(system, count / 10 + 1, 1, create);
+  const long before = bodies_counted();
+  const double ns = time_loop(system, count, 1, create);
+  require_equal("bodies that ran", bodies_counted() - before, count * Rows::width);
+  return {ns, count * Rows::width, -1, -1};
+}
+
+template <class System>
+result run_iterate_chain(System& system, long tasks) {
+  const long count = tasks / Rows::width;
+  long value = 0;
+  const auto create = [&](long) {
+    for (int i = 0; i < Rows::width; ++i) system.launch_chain(value, Increment{&value});
+  };
+  (void)time_loop(system, count / 10 + 1, 1, create);
+  value = 0;
+  const double ns = time_loop(system, count, 1, create);
+  require_equal("sum of the chain", value, count * Rows::width);
+  return {ns, count * Rows::width, -1, -1};
+}
+
+template <class System>
+result run_iterate_stencil(System& system, long steps) {
+  const long count = steps / 2 * 2;
+  const auto loop = [&](long iterations) {
+    const auto rows = std::make_unique<Rows>();
+    const double ns = time_loop(system, iterations, 2, [&](long step) {
+      rows->visit_step(step, [&](const Point& point) { system.launch_stencil(point, point); });
+    });
+    rows->check(iterations);
+    return ns;
+  };
+  (void)loop(count / 20 * 2 + 2);
+  return {loop(count), count * Rows::width, -1, -1};
 }
 
 constexpr long fib_in_sequence(long n) {

@@ -41,6 +41,10 @@ struct System {
         .launch(body);
   }
   long fib(long n) { return ::fib(n); }
+  template <class Create>
+  void iterate(long count, long period, Create&& create) {
+    imbrex::iterate(count, {.period = period}, create);
+  }
 };
 
 struct Signal {
@@ -129,6 +133,9 @@ result run(const request& request) {
   if (benchmark == "chain") return bench::run_chain(system, request.size);
   if (benchmark == "stencil") return bench::run_stencil(system, request.size);
   if (benchmark == "fib") return bench::run_fib(system, request.size);
+  if (benchmark == "iterate_spawn") return bench::run_iterate_spawn(system, request.size);
+  if (benchmark == "iterate_chain") return bench::run_iterate_chain(system, request.size);
+  if (benchmark == "iterate_stencil") return bench::run_iterate_stencil(system, request.size);
   if (benchmark == "suspend") return run_suspend(request.size);
   for (const long blocks : {16, 1024, 65536}) {
     if (benchmark == "release_" + std::to_string(blocks)) return run_release(blocks, request.size);
@@ -142,7 +149,8 @@ result run(const request& request) {
 int main(int argc, char** argv) {
   const request request =
       parse_request(argc, argv, "spawn spawn_window_off chain stencil fib suspend "
-                                "release_16 release_1024 release_65536");
+                                "release_16 release_1024 release_65536 "
+                                "iterate_spawn iterate_chain iterate_stencil");
   imbrex::RuntimeOptions config;
   config.workers = request.workers;
   if (std::string_view(request.benchmark) == "spawn_window_off") config.tasks_ahead = 0;

@@ -7,6 +7,7 @@
 //   chain         n tasks, inout on one address
 //   stencil       n tasks with three in and one out, 64 points
 //   fib           n times fib(10), of 177 calls
+//   iterate_...   as launch, chain and stencil, by a loop with 64 tasks in an iteration
 //   first         n rounds of 32 tasks that each suspend once
 //   first_ready   the same tasks, but each event has fired before it is awaited
 //   later         two tasks that suspend n times each
@@ -52,6 +53,34 @@ void stencil(long tasks) {
     });
   });
   rows.check(steps);
+}
+
+// 64 independent tasks, a chain of 64, or a step of the stencil, in each iteration.
+void iterate(std::string_view what, long tasks) {
+  constexpr int width = bench::Rows::width;
+  const long count = tasks / width;
+  bench::Rows rows;
+  long value = 0;
+  const long before = bodies_counted();
+  imbrex::iterate(count, {.period = 2}, [&](std::int64_t step) {
+    if (what == "stencil") {
+      rows.visit_step(step, [](const bench::Point& point) {
+        imbrex::task("point")
+            .in(*point.left, *point.self, *point.right)
+            .out(*point.next)
+            .launch(point);
+      });
+    }
+    for (int i = 0; what == "chain" && i < width; ++i) {
+      imbrex::task("link").inout(value).launch([&value] { ++value; });
+    }
+    for (int i = 0; what == "launch" && i < width; ++i) {
+      imbrex::task("empty").launch([] { count_body(); });
+    }
+  });
+  if (what == "stencil") rows.check(count);
+  if (what == "chain") require_equal("sum of the chain", value, count * width);
+  if (what == "launch") require_equal("bodies that ran", bodies_counted() - before, count * width);
 }
 
 long fib(long n) {
@@ -118,6 +147,7 @@ void run(std::string_view name, long n) {
   if (name == "launch") return launch(n);
   if (name == "chain") return chain(n);
   if (name == "stencil") return stencil(n);
+  if (name.starts_with("iterate_")) return iterate(name.substr(8), n);
   if (name == "fib") {
     for (long i = 0; i < n; ++i) require_equal("fib", fib(10), bench::fib_in_sequence(10));
     return;

@@ -9,8 +9,9 @@
 #include <string.h>
 #include <time.h>
 
-// `program <case> <workers> [size]`. `size` is the number of tasks (spawn, chain), of steps
-// (stencil), the argument (fib), or the number of round trips (suspend).
+// `program <case> <workers> [size]`. `size` is the number of tasks (spawn, chain, iterate_spawn,
+// iterate_chain), of steps (stencil, iterate_stencil), the argument (fib), or the number of round
+// trips (suspend).
 struct request {
   const char* benchmark;
   int workers;
@@ -41,6 +42,8 @@ static inline long default_size(const char* benchmark) {
   if (strcmp(benchmark, "fib") == 0) return 30;
   if (strcmp(benchmark, "suspend") == 0) return 500000;
   if (strncmp(benchmark, "release", 7) == 0) return 1000000;
+  if (strcmp(benchmark, "iterate_stencil") == 0) return 10000;
+  if (strncmp(benchmark, "iterate", 7) == 0) return 1000000;
   return 0;
 }
 

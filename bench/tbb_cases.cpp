@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cases of bench/compare on oneTBB: task_group for spawn and fib; for chain and stencil a flow
 // graph that is built, run and freed, with explicit edges, as oneTBB has no dependencies by
-// address; task::suspend and resume for suspend.
+// address; for iterate_... a graph that is built once, with a wait between two of its runs;
+// task::suspend and resume for suspend.
 #include <oneapi/tbb/flow_graph.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task.h>
@@ -60,19 +61,26 @@ class GraphSystem {
 
   template <class Create>
   void finish(Create&& create) {
-    graph_.emplace();
-    nodes_.emplace(&resource_);
-    create();
-    const std::size_t sources = stencil_ ? bench::Rows::width : 1;
-    for (std::size_t i = 0; i < sources; ++i) (*nodes_)[i].try_put(flow::continue_msg());
-    graph_->wait_for_all();
-    nodes_.reset();
-    resource_.release();
-    graph_.reset();
+    build(create);
+    run();
+    free();
+  }
+  template <class Create>
+  void iterate(long count, long period, Create&& create) {
+    build([&] {
+      for (long i = 0; i < period; ++i) create(i);
+    });
+    for (long i = 0; i < count; i += period) run();
+    free();
+  }
+  template <class Body>
+  void launch(const Body& body) {
+    add(body);
+    sources_ = nodes_->size();
   }
   template <class Body>
   void launch_chain(long&, const Body& body) {
-    stencil_ = false;
+    sources_ = 1;
     add(body);
     const auto count = nodes_->size();
     if (count > 1) flow::make_edge((*nodes_)[count - 2], nodes_->back());
@@ -81,7 +89,7 @@ class GraphSystem {
   template <class Body>
   void launch_stencil(const bench::Point&, const Body& body) {
     constexpr std::size_t width = bench::Rows::width;
-    stencil_ = true;
+    sources_ = width;
     add(body);
     const std::size_t index = nodes_->size() - 1;
     if (index < width) return;
@@ -93,12 +101,27 @@ class GraphSystem {
   }
 
  private:
+  template <class Create>
+  void build(Create&& create) {
+    graph_.emplace();
+    nodes_.emplace(&resource_);
+    create();
+  }
+  void run() {
+    for (std::size_t i = 0; i < sources_; ++i) (*nodes_)[i].try_put(flow::continue_msg());
+    graph_->wait_for_all();
+  }
+  void free() {
+    nodes_.reset();
+    resource_.release();
+    graph_.reset();
+  }
   template <class Body>
   void add(const Body& body) {
     nodes_->emplace_back(*graph_, [body](flow::continue_msg) { body(); });
   }
 
-  bool stencil_ = false;
+  std::size_t sources_ = 0;  // the first nodes, which have no predecessor
   std::optional<flow::graph> graph_;
   std::vector<std::byte> memory_;
   std::pmr::monotonic_buffer_resource resource_;
@@ -148,6 +171,10 @@ result run(const request& request) {
     GraphSystem graph(request.size * bench::Rows::width);
     return bench::run_stencil(graph, request.size);
   }
+  GraphSystem again(2 * bench::Rows::width);
+  if (benchmark == "iterate_spawn") return bench::run_iterate_spawn(again, request.size);
+  if (benchmark == "iterate_chain") return bench::run_iterate_chain(again, request.size);
+  if (benchmark == "iterate_stencil") return bench::run_iterate_stencil(again, request.size);
   if (benchmark == "fib") return bench::run_fib(system, request.size);
   if (benchmark == "suspend") return run_suspend(request.size);
   std::fprintf(stderr, "tbb_cases: no case '%s'\n", request.benchmark);
@@ -157,7 +184,8 @@ result run(const request& request) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const request request = parse_request(argc, argv, "spawn chain stencil fib suspend");
+  const request request = parse_request(argc, argv, "spawn chain stencil fib suspend "
+                                                   "iterate_spawn iterate_chain iterate_stencil");
   const auto workers = static_cast<std::size_t>(request.workers);
   oneapi::tbb::global_control limit(oneapi::tbb::global_control::max_allowed_parallelism, workers);
   oneapi::tbb::task_arena arena(request.workers);

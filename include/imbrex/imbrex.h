@@ -77,6 +77,7 @@ typedef struct {
   int tied;                      /* 1: always resumes on the thread that started it */
   int kept;                      /* 1: `name` is a literal, or from imbrex_keep() */
   int run_after_failure;         /* 1: runs although a task that it depends on has failed */
+  int decides;                   /* 1: all tasks of the next iteration of a loop follow it */
 } imbrex_task_spec;
 
 #if defined(__GNUC__)
@@ -89,7 +90,7 @@ typedef struct {
   { .name = (task_name), .file = __FILE__, .line = __LINE__, .body = (task_body),       \
     .argument = NULL, .argument_bytes = 0, .result_bytes = 0, .access_count = 0,        \
     .accesses = NULL, .priority = 0, .tied = 0, .kept = IMBREX_IS_LITERAL(task_name),   \
-    .run_after_failure = 0 }
+    .run_after_failure = 0, .decides = 0 }
 /* For the parameters `file` and `line`. */
 #define IMBREX_HERE __FILE__, __LINE__
 
@@ -140,6 +141,25 @@ int imbrex_finish_end(imbrex_finish_t* finish);
 int imbrex_taskwait(void);
 /* Suspends: all tasks that are ready now run first. IMBREX_ERR_USE: in a callback. */
 int imbrex_yield(void);
+
+/* ---- loops whose graph is built once: <imbrex/iterate.hpp> explains them ---- */
+
+/* Does what a loop does that calls body(argument, i) for i from 0 to count - 1 between
+   imbrex_finish_begin() and imbrex_finish_end(). The body only creates tasks, without futures, and
+   creates the same ones in iteration i as in i - period: it is called for one period. It returns
+   IMBREX_SUCCESS; after any other value nothing runs, and the call returns IMBREX_ERR_USE.
+   A task keeps its copy of the argument, and what it writes there, in all iterations.
+   IMBREX_CHECK=1 compares the bytes of these copies in two periods: set bytes between the members
+   of a struct to 0. Suspends until all tasks are complete. IMBREX_ERR_TASK: a task has failed, and
+   no iteration after its own has begun. */
+int imbrex_iterate(int64_t count, int64_t period, int (*body)(void* argument, int64_t iteration),
+                   void* argument, const char* file, int line);
+/* Returns the iteration that the running task belongs to, or the nearest task above it: from 0 on;
+   -1: none. Never suspends. */
+int64_t imbrex_iteration(void);
+/* The iteration of the running task is the last. Never suspends. IMBREX_ERR_USE: the task does not
+   decide (imbrex_task_spec). */
+int imbrex_stop_iterating(void);
 
 /* ---- places ---- */
 

@@ -12,6 +12,7 @@
 #else
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
+#include "imbrex/iterate.hpp"
 #include "imbrex/phaser.hpp"
 #include "imbrex/runtime.hpp"
 #include "imbrex/scope.hpp"

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "imbrex/detail/access.hpp"
+#include "imbrex/detail/loops.hpp"
 #include "imbrex/name.hpp"
 #include "imbrex/detail/phasers.hpp"
 #include "imbrex/values/place.hpp"
@@ -26,6 +27,21 @@
 namespace imbrex {
 
 namespace detail {
+
+// What `function` has captured, if that can be compared byte by byte.
+template <class F>
+[[nodiscard]] std::span<const std::byte> captured_by(F& function) noexcept {
+  if constexpr (std::is_empty_v<F> || !std::is_trivially_copyable_v<F>) {
+    return {};
+  } else {
+#if __has_builtin(__builtin_clear_padding)
+    __builtin_clear_padding(&function);
+#else
+    if constexpr (!std::has_unique_object_representations_v<F>) return {};
+#endif
+    return {reinterpret_cast<const std::byte*>(&function), sizeof(F)};
+  }
+}
 
 // The closure of a task and, after it has run, its result, in memory from create().
 template <class F, class R>
@@ -51,6 +67,23 @@ struct Body {
   }
   static constexpr bool trivial = std::is_void_v<R> || std::is_trivially_destructible_v<R>;
   static constexpr BodyOps ops{&run, &drop, trivial ? nullptr : &destroy};
+
+  // ---- in the graph of a loop (iterate.hpp) ----
+  static void run_again(void* closure) {
+    static_cast<void>(static_cast<Body*>(closure)->function());
+  }
+  static std::span<const std::byte> captured(void* closure) noexcept {
+    return captured_by(static_cast<Body*>(closure)->function);
+  }
+  static constexpr RepeatOps repeat{&run_again, &captured};
+  static constexpr BodyOps launched{&run, &drop, nullptr, nullptr, nullptr, &repeat};
+};
+
+// A body that takes the number of its iteration.
+template <class F>
+struct ByIteration {
+  F function;
+  void operator()() { static_cast<void>(function(iteration())); }
 };
 
 // The accesses of one task under construction: a few in place, more of them on the heap. The list
@@ -268,6 +301,16 @@ class [[nodiscard]] TaskBuilder {
     return std::move(run_after_failure());
   }
 
+  /// In iterate(): all tasks of the next iteration follow this one, and stop_iterating() in it ends
+  /// the loop: for a test of convergence. launch() throws Error outside of the body of iterate().
+  [[nodiscard]] TaskBuilder& decides() & noexcept {
+    decides_ = true;
+    return *this;
+  }
+  [[nodiscard]] TaskBuilder&& decides() && noexcept {
+    return std::move(decides());
+  }
+
   /// Creates the task and returns at once. The future gets its result or its exception. The future
   /// may be dropped: the enclosing finish() waits, and rethrows, all the same. The first task of a
   /// program starts the runtime. Suspends if the caller is IMBREX_TASKS_AHEAD tasks ahead of the
@@ -277,7 +320,7 @@ class [[nodiscard]] TaskBuilder {
     requires std::invocable<std::decay_t<F>&>
   Future<std::remove_cv_t<std::invoke_result_t<std::decay_t<F>&>>> spawn(F&& function) {
     using R = std::remove_cv_t<std::invoke_result_t<std::decay_t<F>&>>;
-    auto [completion, slot] = submit<R>(std::forward<F>(function), true);
+    auto [completion, slot] = submit<R, true>(std::forward<F>(function));
     return Future<R>(completion, slot);
   }
   /// spawn() without a future, a little cheaper. The result of the function is destroyed at once.
@@ -285,7 +328,16 @@ class [[nodiscard]] TaskBuilder {
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   void launch(F&& function) {
-    submit<void>(std::forward<F>(function), false);
+    submit<void, false>(std::forward<F>(function));
+  }
+  /// In the body of iterate() only: the function gets the number of its iteration, as
+  /// std::int64_t. Throws Error elsewhere.
+  template <class F>
+    requires(!std::invocable<std::decay_t<F>&> &&
+             std::invocable<std::decay_t<F>&, std::int64_t>)
+  void launch(F&& function) {
+    detail::check_iterates("launch() of a function that takes the number of its iteration");
+    submit<void, false>(detail::ByIteration<std::decay_t<F>>{std::forward<F>(function)});
   }
 
  private:
@@ -300,19 +352,21 @@ class [[nodiscard]] TaskBuilder {
                         [this](const detail::AccessSpec& spec) { accesses_.add(spec); });
     }
   }
-  template <class R, class F>
-  auto submit(F&& function, bool keep) {
+  template <class R, bool keep, class F>
+  auto submit(F&& function) {
     using Body = detail::Body<std::decay_t<F>, R>;
+    constexpr const detail::BodyOps& ops = keep ? Body::ops : Body::launched;
     static_assert(alignof(std::decay_t<F>) <= 64,
                   "a task's closure, what its lambda captures, may be aligned to 64 bytes at most");
     static_assert(alignof(detail::Slot<R>) <= 64,
                   "a task's result may be aligned to 64 bytes at most: return a std::unique_ptr to "
                   "it, or set a Promise");
     const detail::TaskSpec spec{name_,  where_, priority_, tied_, accesses_.span(),
-                                false, after_failure_};
+                                false, after_failure_, decides_};
+    if (decides_) detail::check_iterates("decides()");
     const bool plain = spec.accesses.empty();
-    void* const memory = plain ? detail::create(spec, Body::ops, sizeof(Body))
-                               : detail::create_with_accesses(spec, Body::ops, sizeof(Body));
+    void* const memory = plain ? detail::create(spec, ops, sizeof(Body))
+                               : detail::create_with_accesses(spec, ops, sizeof(Body));
     Body* body;
     try {
       if (place_.is_set()) detail::put_at(memory, place_);
@@ -336,6 +390,7 @@ class [[nodiscard]] TaskBuilder {
   int priority_ = 0;
   bool tied_ = false;
   bool after_failure_ = false;
+  bool decides_ = false;
   Place place_ = Place::unset();
   detail::PhasedList phased_;
   detail::AccessList accesses_;

@@ -63,6 +63,9 @@ class Ring {
     const std::uint64_t end = end_.load(std::memory_order_relaxed);
     return end == begin_.load(std::memory_order_relaxed) ? nullptr : slots_[(end - 1) & mask_];
   }
+  [[nodiscard]] bool empty() const noexcept {
+    return begin_.load(std::memory_order_relaxed) == end_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] std::int64_t size() const noexcept {
     const std::uint64_t begin = begin_.load(std::memory_order_relaxed);
     const auto size = static_cast<std::int64_t>(end_.load(std::memory_order_relaxed) - begin);

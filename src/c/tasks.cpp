@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,13 +32,19 @@ constexpr std::size_t aligned(const std::size_t bytes) noexcept {
 
 // A task's closure: this, then the copy of its argument, then its result.
 struct alignas(alignment) Closure {
-  imbrex_body* body;
-  void* argument;
   void* result;
+  std::size_t argument_bytes;  // of the copy; 0: there is none
+  void* argument;
+  imbrex_body* body;  // last, since captured() returns it together with the copy
 
   static void run(void* memory);
+  static std::span<const std::byte> captured(void* memory) noexcept;
 };
+// Nothing of a closure is destroyed, so a task of a loop runs as any other.
+constexpr detail::RepeatOps repeat_ops{&Closure::run, &Closure::captured};
 constexpr detail::BodyOps ops{&Closure::run, [](void*) noexcept {}, nullptr};
+constexpr detail::BodyOps ops_without_future{&Closure::run, [](void*) noexcept {}, nullptr,
+                                             nullptr, nullptr, &repeat_ops};
 
 void Closure::run(void* const memory) {
   const Closure& closure = *static_cast<const Closure*>(memory);
@@ -44,6 +52,14 @@ void Closure::run(void* const memory) {
   if (code == 0) return;
   throw Error(fmt::format("imbrex: the body of task {} returned {}",
                           detail::describe_current_task(), code));
+}
+
+std::span<const std::byte> Closure::captured(void* const memory) noexcept {
+  static_assert(sizeof(Closure) == offsetof(Closure, body) + sizeof(imbrex_body*));
+  const auto* const begin = static_cast<const std::byte*>(memory);
+  const std::size_t bytes = static_cast<const Closure*>(memory)->argument_bytes;
+  const std::size_t from = bytes == 0 ? offsetof(Closure, argument) : offsetof(Closure, body);
+  return {begin + from, begin + sizeof(Closure) + bytes};
 }
 
 // The accesses of one task; named events are kept until it is created.
@@ -122,6 +138,11 @@ int ask(const int place, const int otherwise, const Ask ask_of) {
   return answer;
 }
 
+// Fortran has no macro for the place of a call: the body stands for it.
+std::source_location place_of(const char* const file, const int line, const void* const body) {
+  return file != nullptr ? place(file, line) : detail::place_of_code(body);
+}
+
 // Spawns a task. `place_given`: null for the place of the parent.
 void spawn(const imbrex_task_spec& spec, const Place* const place_given,
            imbrex_future_t* const future) {
@@ -129,15 +150,15 @@ void spawn(const imbrex_task_spec& spec, const Place* const place_given,
   if (spec.argument_bytes != 0) require(spec.argument, "imbrex_task_spec::argument");
   if (spec.argument_bytes > bytes_max || spec.result_bytes > bytes_max) throw std::bad_alloc();
   const Accesses accesses(spec);
-  // Fortran has no macro for the place of a call: the body stands for it.
   const std::source_location where =
-      spec.file != nullptr ? place(spec.file, spec.line)
-                           : detail::place_of_code(reinterpret_cast<const void*>(spec.body));
+      place_of(spec.file, spec.line, reinterpret_cast<const void*>(spec.body));
   const detail::TaskSpec described{name_of_task(spec.name, spec.kept != 0),
                                    where,
                                    spec.priority,
                                    spec.tied != 0,
-                                   accesses.span(), false, spec.run_after_failure != 0};
+                                   accesses.span(), false, spec.run_after_failure != 0,
+                                   spec.decides != 0};
+  if (described.decides) detail::check_iterates("imbrex_task_spec::decides");
   auto handle = future == nullptr
                     ? nullptr
                     : std::make_unique<imbrex_future_s>(nullptr, nullptr, spec.result_bytes);
@@ -145,9 +166,10 @@ void spawn(const imbrex_task_spec& spec, const Place* const place_given,
   const std::size_t result_at = argument_at + aligned(spec.argument_bytes);
   const std::size_t bytes = result_at + aligned(spec.result_bytes);
   const bool plain = described.accesses.empty();
+  const detail::BodyOps& its_ops = future == nullptr ? ops_without_future : ops;
   auto* const memory = static_cast<std::byte*>(
-      plain ? detail::create(described, ops, bytes)
-            : detail::create_with_accesses(described, ops, bytes));
+      plain ? detail::create(described, its_ops, bytes)
+            : detail::create_with_accesses(described, its_ops, bytes));
   try {
     if (place_given != nullptr) detail::put_at(memory, *place_given);
   } catch (...) {
@@ -155,7 +177,8 @@ void spawn(const imbrex_task_spec& spec, const Place* const place_given,
     throw;
   }
   auto* const argument = const_cast<void*>(spec.argument);
-  auto* const closure = ::new (memory) Closure{spec.body, argument, nullptr};
+  auto* const closure =
+      ::new (memory) Closure{nullptr, spec.argument_bytes, argument, spec.body};
   if (spec.argument_bytes != 0) {
     closure->argument = std::memcpy(memory + argument_at, spec.argument, spec.argument_bytes);
   }
@@ -170,6 +193,23 @@ void spawn(const imbrex_task_spec& spec, const Place* const place_given,
   handle->bytes = memory + result_at;
   *future = handle.release();
 }
+
+// A body of imbrex_iterate().
+struct LoopBody {
+  int (*function)(void* argument, int64_t iteration);
+  void* argument;
+  std::source_location where;
+
+  void operator()(const int64_t iteration) const {
+    detail::keep_message("");
+    const int code = function(argument, iteration);
+    if (code == 0) return;
+    const std::string why = detail::kept_message();  // of a call in the body
+    throw Error(fmt::format("imbrex: the body of imbrex_iterate() at {} returned {} in iteration "
+                            "{}, so no task has run{}{}",
+                            detail::text_of(where), code, iteration, why.empty() ? "" : ": ", why));
+  }
+};
 
 // A progress function of C.
 struct Progress {
@@ -307,6 +347,28 @@ int imbrex_taskwait(void) {
 }
 int imbrex_yield(void) {
   return guard(IMBREX_ERR_USE, [] { imbrex::yield(); });
+}
+
+int imbrex_iterate(const int64_t count, const int64_t period,
+                   int (*const body)(void*, int64_t), void* const argument, const char* const file,
+                   const int line) {
+  std::exception_ptr failure;
+  const int code = guard(IMBREX_ERR_USE, [&] {
+    require(reinterpret_cast<const void*>(body), "the body given to imbrex_iterate()");
+    imbrex::c::LoopBody called{
+        body, argument, imbrex::c::place_of(file, line, reinterpret_cast<const void*>(body))};
+    failure = imbrex::detail::iterate(
+        {count, period, called.where, "imbrex_iterate()"},
+        [](void* const it, const int64_t iteration) {
+          (*static_cast<const imbrex::c::LoopBody*>(it))(iteration);
+        },
+        &called);
+  });
+  return failure ? imbrex::c::fail(IMBREX_ERR_TASK, failure) : code;
+}
+int64_t imbrex_iteration(void) { return imbrex::detail::iteration(); }
+int imbrex_stop_iterating(void) {
+  return guard(IMBREX_ERR_USE, [] { imbrex::detail::stop_iterating(); });
 }
 
 int imbrex_named(const char* const name, const int64_t number, imbrex_future_t* const future,

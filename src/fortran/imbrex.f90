@@ -40,7 +40,8 @@ module imbrex
     integer(c_size_t) :: argument_bytes = 0, result_bytes = 0
     integer(c_int) :: access_count = 0
     type(c_ptr) :: accesses = c_null_ptr
-    integer(c_int) :: priority = 0, tied = 0, kept = 1, run_after_failure = 0
+    integer(c_int) :: priority = 0, tied = 0, kept = 1, run_after_failure = 0, &
+      decides = 0
   end type
 
   public :: imbrex_in, imbrex_out, imbrex_inout, imbrex_mutexinoutset, imbrex_inoutset, &
@@ -55,7 +56,8 @@ module imbrex
     imbrex_promise_create, imbrex_promise_set, imbrex_promise_free, imbrex_event_create, &
     imbrex_event_set, imbrex_event_ready, imbrex_event_wait, imbrex_event_release_after, &
     imbrex_event_release_object_after, imbrex_event_release_range_after, &
-    imbrex_event_free, imbrex_future_of_name, imbrex_trigger, imbrex_progress_register, &
+    imbrex_event_free, imbrex_iterate, imbrex_iteration, imbrex_stop_iterating, &
+    imbrex_future_of_name, imbrex_trigger, imbrex_progress_register, &
     imbrex_message, imbrex_version
 
   ! Handles, of type(c_ptr), are passed by value where C takes them by value.
@@ -77,6 +79,13 @@ module imbrex
       import
     end function
     integer(c_int) function imbrex_yield() bind(C)
+      import
+    end function
+    ! The iteration of the running task, from 0 on, as in C; -1: there is no loop.
+    integer(c_int64_t) function imbrex_iteration() bind(C)
+      import
+    end function
+    integer(c_int) function imbrex_stop_iterating() bind(C)
       import
     end function
     integer(c_int) function imbrex_place_count() bind(C)
@@ -213,6 +222,14 @@ module imbrex
       type(c_ptr), value :: file
       integer(c_int), value :: line
     end function
+    integer(c_int) function c_iterate(count, period, body, argument, file, line) &
+        bind(C, name="imbrex_iterate")
+      import
+      integer(c_int64_t), value :: count, period
+      type(c_funptr), value :: body
+      type(c_ptr), value :: argument, file
+      integer(c_int), value :: line
+    end function
     integer(c_int) function c_named(name, number, future, file, line) bind(C, name="imbrex_named")
       import
       character(kind=c_char), intent(in) :: name(*)
@@ -307,7 +324,7 @@ contains
   ! The body gets `argument`, or, if argument_bytes is given, a copy of so many bytes there. Places
   ! are counted from 0, as in C.
   integer(c_int) function imbrex_spawn(name, body, argument, accesses, future, argument_bytes, &
-      result_bytes, priority, tied, file, line, run_after_failure, place)
+      result_bytes, priority, tied, file, line, run_after_failure, place, decides)
     character(*), intent(in) :: name
     type(c_funptr), value :: body  ! by value: gfortran puts constants to refer to into .rodata
     type(c_ptr), intent(in), optional :: argument
@@ -315,7 +332,7 @@ contains
     type(c_ptr), intent(out), target, optional :: future
     integer(c_size_t), intent(in), optional :: argument_bytes, result_bytes
     integer(c_int), intent(in), optional :: priority, line, place
-    logical, intent(in), optional :: tied, run_after_failure
+    logical, intent(in), optional :: tied, run_after_failure, decides
     character(*), intent(in), optional :: file
     type(task_spec) :: spec
     type(imbrex_access), allocatable, target :: copy(:)
@@ -338,6 +355,7 @@ contains
     if (present(priority)) spec%priority = priority
     if (present(tied)) spec%tied = merge(1, 0, tied)
     if (present(run_after_failure)) spec%run_after_failure = merge(1, 0, run_after_failure)
+    if (present(decides)) spec%decides = merge(1, 0, decides)
     if (present(line)) spec%line = line
     if (present(place)) then
       imbrex_spawn = c_spawn_at(spec, place, to_future)
@@ -351,6 +369,24 @@ contains
     character(*), intent(in), optional :: file
     integer(c_int), intent(in), optional :: line
     imbrex_finish_begin = c_finish_begin(finish, kept(file), line_or_0(line))
+  end function
+
+  ! The body is a bind(C) function of the argument and of the iteration, an integer(c_int64_t), both
+  ! by value. It is called for one period, and creates the tasks that run in every iteration.
+  integer(c_int) function imbrex_iterate(count, body, argument, period, file, line)
+    integer(c_int64_t), intent(in) :: count
+    type(c_funptr), value :: body
+    type(c_ptr), intent(in), optional :: argument
+    integer(c_int64_t), intent(in), optional :: period
+    character(*), intent(in), optional :: file
+    integer(c_int), intent(in), optional :: line
+    type(c_ptr) :: given
+    integer(c_int64_t) :: each
+    given = c_null_ptr
+    if (present(argument)) given = argument
+    each = 1
+    if (present(period)) each = period
+    imbrex_iterate = c_iterate(count, each, body, given, kept(file), line_or_0(line))
   end function
 
   integer(c_int) function imbrex_future_of_name(name, future, number)

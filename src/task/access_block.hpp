@@ -103,12 +103,21 @@ struct ExtraEdge {
   ExtraEdge* next;
 };
 
+// The part of a Node (cycle/node.hpp) that names its instance.
+struct Instance {
+  std::int64_t iteration = 0;  // of the one that runs, or comes next
+  std::uint32_t offset = 0;    // of that iteration in a round
+};
+
 struct Rare;  // access/releases.hpp
 
 struct alignas(base::cache_line_bytes) AccessBlock {  // the accesses follow it, each in its own
                                                       // cache line
-  std::uint64_t last_linked = 0;    // creating code: id of the last task with an edge from this
+  union {
+    std::uint64_t last_linked = 0;  // creating code: id of the last task with an edge from this
                                     // task
+    Instance* node;                 // of a task that repeats, which has no such edges
+  };
   static constexpr std::uint32_t leaving = UINT32_MAX;
   // depend.hpp (1), (4)
   std::uint32_t places;             // creating code, from link() on; `leaving`: none
@@ -119,6 +128,7 @@ struct alignas(base::cache_line_bytes) AccessBlock {  // the accesses follow it,
   static constexpr std::uint8_t futures = 2;  // AccessKind::after; released when the task starts
   static constexpr std::uint8_t failed = 4;  // the task has failed, or has inherited a failure
   static constexpr std::uint8_t ranges = 8;  // AccessKind::range_end
+  static constexpr std::uint8_t repeats = 16;  // the task is a node; set before it first runs
   static constexpr std::uint8_t apart = 32;  // an access ends apart from the task; set by mark()
   bool after_failure = false;       // the task runs although a task that it depends on has failed
   std::uint32_t linked_at = 0;      // creating code: the time, or 0: linked by addresses
@@ -139,6 +149,10 @@ struct alignas(base::cache_line_bytes) AccessBlock {  // the accesses follow it,
     return (std::atomic_ref(marks).load(std::memory_order_relaxed) & what) != 0;
   }
   [[nodiscard]] bool is_failed() noexcept { return has_mark(failed); }
+  // It belongs to a node, and an instance has nothing to do for its accesses.
+  [[nodiscard]] bool is_plain_node() noexcept {
+    return (std::atomic_ref(marks).load(std::memory_order_relaxed) & ~ranges) == repeats;
+  }
   [[nodiscard]] static constexpr std::size_t bytes(const std::size_t count) noexcept {
     return sizeof(AccessBlock) + count * sizeof(Access);
   }

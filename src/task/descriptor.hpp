@@ -79,7 +79,13 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   Reach reach;                   // set before the task is submitted
   // The functions that the task has called; running task only: set_blocking() and
   // release_by_blocks() of plug_ins.hpp, hold_completion().
-  enum Wish : std::uint8_t { blocking = 1, by_blocks = 2, holds_itself = 4 };
+  enum Wish : std::uint8_t {
+    blocking = 1,
+    by_blocks = 2,
+    holds_itself = 4,
+    repeats = 8,  // it is a node (cycle/node.hpp)
+    skipped = 16  // this instance of a node does not run
+  };
   std::uint8_t wishes;
 
   [[nodiscard]] bool is_root() const noexcept { return root.load(std::memory_order_relaxed); }

@@ -28,6 +28,7 @@
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/error.hpp"
+#include "task/access_block.hpp"
 #include "task/descriptor.hpp"
 
 namespace imbrex::task {
@@ -180,13 +181,18 @@ std::exception_ptr or_unknown(std::exception_ptr error) noexcept {
 }  // namespace
 
 detail::TaskLabel label_of(const Task& task) noexcept {
+  std::uint64_t iteration = 0;
+  if ((task.wishes & Task::repeats) != 0) [[unlikely]] {
+    const auto number = static_cast<std::uint64_t>(task.accesses->node->iteration) + 1;
+    iteration = std::min(number, std::uint64_t{detail::TaskLabel::many});
+  }
   if (task.where.line() == 0 && task.ops != nullptr && task.ops->code != nullptr &&
       std::string_view(task.name) == "task") [[unlikely]] {
     const void* const code =
         task.ops->code(reinterpret_cast<const std::byte*>(&task) + sizeof(Task));
-    if (code != nullptr) return {static_cast<const char*>(code), outlined, task.id};
+    if (code != nullptr) return {static_cast<const char*>(code), outlined, task.id, iteration};
   }
-  return {task.name, task.where, task.id};
+  return {task.name, task.where, task.id, iteration};
 }
 
 const void* code_of(const detail::TaskLabel& label) noexcept {

@@ -176,6 +176,12 @@ int Lineage::worth(const Task& task, const Profile& profile) const noexcept {
   return flow_.marked + urgency - (level - 1) * flow_.step;
 }
 
+int Lineage::own_priority(const Task& task, const int given) const noexcept {
+  if (!flow_.learns) return given > 0 ? flow_.marked : 0;
+  const Profile* const profile = knowledge_->profiles.of(task);
+  return profile == nullptr ? 0 : worth(task, *profile);
+}
+
 void Lineage::mark(Task& task) noexcept {
   int priority = 0;
   if (flow_.learns) {

@@ -93,6 +93,9 @@ class Lineage {
 
   // Gives `task`, which no other thread can reach yet, its initial priority.
   void mark(Task& task) noexcept;
+  // The priority of a marked task by what is known now, without those of its followers. `given`:
+  // the priority that the program gave it.
+  [[nodiscard]] int own_priority(const Task& task, int given) const noexcept;
   // `task` may later turn out to send. Call it once the edges of `task` are added, while the caller
   // keeps `task` alive.
   void remember(Task& task, Outcome& outcome) noexcept;

@@ -124,7 +124,9 @@ std::string describe(const Scope& scope) {
   if (scope.kind == detail::ScopeKind::taskgroup) {
     return "a taskgroup of OpenMP" + detail::in_parentheses(scope.where);
   }
-  return "the finish() at " + detail::text_of(scope.where);
+  const bool repeats = scope.kind == detail::ScopeKind::iterate ||
+                       scope.kind == detail::ScopeKind::recording;
+  return (repeats ? "the iterate() at " : "the finish() at ") + detail::text_of(scope.where);
 }
 
 }  // namespace imbrex::task

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* imbrex.h from C. Prints each check that fails; the exit code is their number. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "imbrex/imbrex.h"
@@ -435,6 +436,217 @@ static void events_release_dependents_late(void) {
   imbrex_event_free(&event);
 }
 
+/* ---- loops whose graph is built once ---- */
+
+enum { points = 8, rounds = 50 };
+
+struct ring {
+  long rows[2][points];
+  int created;           /* calls of the body */
+  long seen[rounds + 1]; /* visits of each iteration */
+  long last;             /* iteration that is to be the last */
+};
+
+/* What a task has a copy of. */
+struct visit {
+  struct ring* ring;
+  int64_t point;
+};
+
+static int visits(void* argument, void* result) {
+  struct visit* it = (struct visit*)argument;
+  const int64_t i = imbrex_iteration();
+  const long* old = it->ring->rows[i % 2];
+  (void)result;
+  it->ring->rows[(i + 1) % 2][it->point] = old[(it->point + points - 1) % points] +
+                                           2 * old[it->point] + old[(it->point + 1) % points] + i;
+  return 0;
+}
+
+static int creates_visits(void* argument, int64_t iteration) {
+  struct ring* ring = (struct ring*)argument;
+  const long* old = ring->rows[iteration % 2];
+  ++ring->created;
+  for (int point = 0; point < points; ++point) {
+    const struct visit copy = {ring, point};
+    const imbrex_access accesses[] = {{IMBREX_IN, &old[(point + points - 1) % points], 0},
+                                      {IMBREX_IN, &old[point], 0},
+                                      {IMBREX_IN, &old[(point + 1) % points], 0},
+                                      {IMBREX_OUT, &ring->rows[(iteration + 1) % 2][point], 0}};
+    imbrex_task_spec spec = IMBREX_TASK("visit", visits);
+    spec.argument = &copy;
+    spec.argument_bytes = sizeof copy;
+    spec.access_count = 4;
+    spec.accesses = accesses;
+    const int code = imbrex_spawn(&spec, NULL);
+    if (code != IMBREX_SUCCESS) return code;
+  }
+  return IMBREX_SUCCESS;
+}
+
+static void a_loop_does_what_its_body_describes(void) {
+  struct ring ring = {0}, expected = {0};
+  for (int x = 0; x < points; ++x) ring.rows[0][x] = expected.rows[0][x] = x;
+  for (int64_t i = 0; i < 20; ++i) {
+    const long* old = expected.rows[i % 2];
+    for (int point = 0; point < points; ++point) {
+      expected.rows[(i + 1) % 2][point] = old[(point + points - 1) % points] + 2 * old[point] +
+                                          old[(point + 1) % points] + i;
+    }
+  }
+  CHECK(imbrex_iteration() == -1);
+  SUCCEEDS(imbrex_iterate(20, 2, creates_visits, &ring, IMBREX_HERE));
+  CHECK(memcmp(ring.rows, expected.rows, sizeof ring.rows) == 0);
+  CHECK(ring.created == 2 || ring.created == 4); /* 4 with IMBREX_CHECK=1 */
+  SUCCEEDS(imbrex_iterate(0, 2, creates_visits, &ring, IMBREX_HERE));
+  SUCCEEDS(imbrex_iterate(-5, 1, creates_visits, &ring, IMBREX_HERE));
+  CHECK(memcmp(ring.rows, expected.rows, sizeof ring.rows) == 0);
+}
+
+static int counts(void* argument, void* result) {
+  struct ring* ring = (struct ring*)argument;
+  (void)result;
+  ++ring->seen[imbrex_iteration()];
+  return 0;
+}
+
+static int converges(void* argument, void* result) {
+  struct ring* ring = (struct ring*)argument;
+  (void)result;
+  if (imbrex_iteration() == ring->last) return imbrex_stop_iterating();
+  return 0;
+}
+
+static int creates_a_test(void* argument, int64_t iteration) {
+  struct ring* ring = (struct ring*)argument;
+  const imbrex_access access = {IMBREX_INOUT, &ring->seen, 0};
+  imbrex_task_spec spec = IMBREX_TASK("test", converges);
+  (void)iteration;
+  const int code = spawn("count", counts, ring, 1, &access, NULL);
+  if (code != IMBREX_SUCCESS) return code;
+  spec.argument = ring;
+  spec.access_count = 1;
+  spec.accesses = &access;
+  spec.decides = 1;
+  return imbrex_spawn(&spec, NULL);
+}
+
+static void a_task_that_decides_ends_the_loop(void) {
+  struct ring ring = {0};
+  CHECK(imbrex_stop_iterating() == IMBREX_ERR_USE);
+  SAYS("stop_iterating() in");
+  ring.last = 17;
+  SUCCEEDS(imbrex_iterate(rounds, 1, creates_a_test, &ring, IMBREX_HERE));
+  for (int i = 0; i < rounds; ++i) CHECK(ring.seen[i] == (i <= 17));
+  imbrex_task_spec spec = IMBREX_TASK("decides nothing", counts);
+  spec.decides = 1;
+  CHECK(imbrex_spawn(&spec, NULL) == IMBREX_ERR_USE);
+  SAYS("imbrex_task_spec::decides");
+}
+
+static int keeps_its_copy(void* argument, void* result) {
+  (void)result;
+  return (*(int64_t*)argument)++ == imbrex_iteration() ? 0 : 9;
+}
+
+static int creates_a_counter(void* argument, int64_t iteration) {
+  const int64_t zero = 0;
+  imbrex_task_spec spec = IMBREX_TASK("counter", keeps_its_copy);
+  (void)argument, (void)iteration;
+  spec.argument = &zero;
+  spec.argument_bytes = sizeof zero;
+  return imbrex_spawn(&spec, NULL);
+}
+
+static int succeeds(void* argument, void* result) {
+  (void)argument, (void)result;
+  return 0;
+}
+
+static int fails_in_7(void* argument, void* result) {
+  (void)counts(argument, result);
+  return imbrex_iteration() == 7 ? 4 : 0;
+}
+
+static int creates_a_failure(void* argument, int64_t iteration) {
+  struct ring* ring = (struct ring*)argument;
+  const imbrex_access access = {IMBREX_INOUT, &ring->seen, 0};
+  (void)iteration;
+  return spawn("fails", fails_in_7, argument, 1, &access, NULL);
+}
+
+static int creates_a_difference(void* argument, int64_t iteration) {
+  struct ring* ring = (struct ring*)argument;
+  imbrex_task_spec spec = IMBREX_TASK("differs", succeeds);
+  (void)iteration;
+  ++ring->created;
+  spec.argument = &ring->created;
+  spec.argument_bytes = sizeof ring->created;
+  return imbrex_spawn(&spec, NULL);
+}
+
+static void a_body_that_does_not_repeat_is_found(void) {
+  struct ring ring = {0};
+  const int code = imbrex_iterate(9, 1, creates_a_difference, &ring, IMBREX_HERE);
+  if (getenv("IMBREX_CHECK") == NULL) {
+    CHECK(code == IMBREX_SUCCESS);
+    return;
+  }
+  CHECK(code == IMBREX_ERR_USE);
+  SAYS("IMBREX_CHECK: imbrex_iterate() at ");
+  SAYS("task \"differs\" (");
+  SAYS("has captured another value in the second, at byte 8 of 12");
+}
+
+static int creates_nothing(void* argument, int64_t iteration) {
+  (void)argument, (void)iteration;
+  return IMBREX_SUCCESS;
+}
+
+static int gives_up(void* argument, int64_t iteration) {
+  (void)iteration;
+  SUCCEEDS(spawn("never runs", counts, argument, 0, NULL, NULL));
+  return 42;
+}
+
+static int creates_a_future(void* argument, int64_t iteration) {
+  imbrex_future_t future;
+  (void)iteration;
+  return spawn("has a future", counts, argument, 0, NULL, &future);
+}
+
+static int waits_in_the_body(void* argument, int64_t iteration) {
+  (void)argument, (void)iteration;
+  return imbrex_taskwait();
+}
+
+static void a_failure_ends_a_loop_and_what_cannot_repeat_is_refused(void) {
+  struct ring ring = {0};
+  SUCCEEDS(imbrex_iterate(rounds, 1, creates_a_counter, NULL, IMBREX_HERE));
+  CHECK(imbrex_iterate(rounds, 1, creates_a_failure, &ring, IMBREX_HERE) == IMBREX_ERR_TASK);
+  SAYS("task \"fails\" (");
+  SAYS(", iteration 7");
+  SAYS("returned 4");
+  for (int i = 0; i < rounds; ++i) CHECK(ring.seen[i] == (i <= 7));
+
+  memset(ring.seen, 0, sizeof ring.seen);
+  CHECK(imbrex_iterate(9, 0, creates_a_test, &ring, IMBREX_HERE) == IMBREX_ERR_USE);
+  SAYS("period = 0");
+  CHECK(imbrex_iterate(9, 1, NULL, &ring, IMBREX_HERE) == IMBREX_ERR_USE);
+  SAYS("the body given to imbrex_iterate() is a null pointer");
+  CHECK(imbrex_iterate(9, 1, creates_nothing, &ring, IMBREX_HERE) == IMBREX_SUCCESS);
+  CHECK(imbrex_iterate(9, 1, gives_up, &ring, IMBREX_HERE) == IMBREX_ERR_USE);
+  SAYS("c_test.c:");
+  SAYS("returned 42 in iteration 0, so no task has run");
+  CHECK(imbrex_iterate(9, 1, creates_a_future, &ring, IMBREX_HERE) == IMBREX_ERR_USE);
+  SAYS("returned 1 in iteration 0");
+  SAYS("\"has a future\"");
+  SAYS("have no futures");
+  CHECK(imbrex_iterate(9, 1, waits_in_the_body, &ring, IMBREX_HERE) == IMBREX_ERR_USE);
+  SAYS("taskwait()");
+  for (int i = 0; i < rounds; ++i) CHECK(ring.seen[i] == 0);
+}
+
 /* ---- named events and progress functions ---- */
 
 static int triggers_at_10(void* calls, void* unused) {
@@ -505,6 +717,10 @@ int main(void) {
   absurd_sizes_are_refused();
   events_release_dependents_late();
   an_event_ends_one_access();
+  a_loop_does_what_its_body_describes();
+  a_task_that_decides_ends_the_loop();
+  a_failure_ends_a_loop_and_what_cannot_repeat_is_refused();
+  a_body_that_does_not_repeat_is_found();
   progress_functions_trigger_names();
   a_progress_function_may_fail();
   CHECK(strcmp(imbrex_keep("kept"), "kept") == 0 && imbrex_keep("kept") == imbrex_keep("kept"));

@@ -12,62 +12,19 @@
 //   3. what was read, what was returned and what is left must equal the sequential program's,
 //   4. a seeded policy, given the same seed twice, must have started the tasks in the same order.
 #include <atomic>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <mutex>
+#include <memory>
 #include <string>
-#include <thread>
 
 #include "fuzz/campaign.hpp"
+#include "fuzz/foreign_thread.hpp"
 #include "fuzz/program.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 
 namespace imbrex::test {
 namespace {
-
-// Fires events from a thread that is no worker.
-class ForeignThread {
- public:
-  ForeignThread() : thread_([this] { run(); }) {}
-  ~ForeignThread() {
-    {
-      const std::lock_guard lock(mutex_);
-      over_ = true;
-    }
-    changed_.notify_one();
-    thread_.join();
-  }
-  void fire(Promise<void>& event) {
-    {
-      const std::lock_guard lock(mutex_);
-      events_.push_back(&event);
-    }
-    changed_.notify_one();
-  }
-
- private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [this] { return over_ || !events_.empty(); });
-      if (events_.empty()) return;
-      Promise<void>* const event = events_.front();
-      events_.pop_front();
-      lock.unlock();
-      event->set();
-      lock.lock();
-    }
-  }
-
-  std::mutex mutex_;  // guards events_ and over_
-  std::condition_variable changed_;
-  std::deque<Promise<void>*> events_;
-  bool over_ = false;
-  std::thread thread_;
-};
 
 // One run of one program.
 class Run {

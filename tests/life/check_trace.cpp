@@ -31,7 +31,7 @@ enum Kind : std::uint32_t {
   idle_begin,
   idle_end,
   task_create = 9,
-  last_kind = 31
+  last_kind = 32
 };
 
 int failures = 0;

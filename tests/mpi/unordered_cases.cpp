@@ -366,7 +366,7 @@ void as_the_program_allows() {
   MPI_Info_create(&info);
   MPI_Info_set(info, "mpi_assert_allow_overtaking", "true");
   MPI_Comm_set_info(farm, info);
-  MPI_Barrier(MPI_COMM_WORLD);  // Open MPI loses what arrives before its receiver knows the info
+  MPI_Barrier(MPI_COMM_WORLD);  // under Open MPI, and on another communicator
   MPI_Info_free(&info);
   finish([farm] {
     for (int i = 0; i < 4; ++i) {

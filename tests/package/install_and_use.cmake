@@ -73,7 +73,8 @@ run("programs without CMake" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/link_lines_t
 find_program(mpifort mpifort)
 if(with_mpi AND NOT core)
   set(read ${pages}/README.md ${pages}/docs/user/data-with-owners.md
-    ${pages}/docs/user/start.md ${pages}/docs/user/tutorial-mapreduce.md)
+    ${pages}/docs/user/iterate.md ${pages}/docs/user/start.md
+    ${pages}/docs/user/tutorial-mapreduce.md)
   if(mpifort)
     list(APPEND read ${pages}/docs/user/c-and-fortran.md)
   endif()

@@ -120,6 +120,7 @@ class Task:
     parent: int
     parts: int = 0
     root: bool = False  # the code of main, which no task spawned
+    iteration: int = -1  # of iterate(), from the second period on; -1: none
     created: int = -1  # time; -1: before the trace, or never
     accesses: tuple = ()  # of (place, kind), as the trace has them
     futures: tuple = ()  # of Future, which it must follow
@@ -333,6 +334,10 @@ class Player:
         if task not in self.tasks:  # a damaged trace may create it twice
             self.tasks[task] = Task(name=a, priority=signed(b), parent=c, created=time)
 
+    def iterate(self, time, task, number, a, *_):
+        if task in self.tasks:
+            self.tasks[task].iteration = a
+
     def access(self, time, task, number, a, b, c):
         if task not in self.tasks:
             return
@@ -506,7 +511,7 @@ METHODS = {
     Kind.COPY_SENT: "send_copy", Kind.COPY_ARRIVED: "receive_copy",
     Kind.FUTURE_SET: "set_future", Kind.FUTURE_JOINS: "join", Kind.RECEIVE_POSTED: "post",
     Kind.COLLECTIVE_POSTED: "post_collective", Kind.REQUEST_ENDED: "end_request",
-    Kind.REQUEST_GIVEN: "give"}
+    Kind.REQUEST_GIVEN: "give", Kind.TASK_ITERATION: "iterate"}
 # Kinds whose records show that the task acts; of a creation, that its parent does.
 ACTS = (Kind.TASK_BEGIN, Kind.TASK_SUSPEND, Kind.TASK_RESUME, Kind.TASK_CREATE, Kind.MESSAGE_SENT,
         Kind.SCOPE_BEGIN, Kind.COLLECTIVE_BEGIN, Kind.FUTURE_AWAITED)

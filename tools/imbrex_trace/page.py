@@ -170,11 +170,12 @@ class Packer:
 
     def tasks(self):
         names = ("rank", "H"), ("id", "d"), ("name", "H"), ("priority", "i"), ("created", "d"), \
-            ("ran", "d"), ("parent", "I"), ("before_first", "I")
-        rank_of, number, name, priority, created, ran, parent, first = (
+            ("ran", "d"), ("parent", "I"), ("iteration", "d"), ("before_first", "I")
+        rank_of, number, name, priority, created, ran, parent, iteration, first = (
             self.columns.add("task_" + column, code) for column, code in names)
         before = self.columns.add("before", "I")
-        rank_of(0), number(0), name(0), priority(0), created(0), ran(0), parent(0), first(0)
+        rank_of(0), number(0), name(0), priority(0), created(0), ran(0), parent(0)
+        iteration(-1), first(0)
         for history in self.report.histories:
             rank = history.rank.rank
             index = self.report.run.ranks[rank]
@@ -186,6 +187,7 @@ class Packer:
                 created(self.micro(what.created) if what.created >= 0 else -1)
                 ran(figures.own_time(self.report, rank, task) / 1000)
                 parent(self.numbers.get((rank, what.parent), 0))
+                iteration(what.iteration)
                 first(len(self.columns.arrays["before"]))
                 for earlier in index.before.get(task, ()):
                     before(self.numbers[rank, earlier])

@@ -55,6 +55,7 @@ class Kind(enum.IntEnum):
     SCOPE_BEGIN = 29
     SCOPE_END = 30
     CHILDREN_AWAITED = 31
+    TASK_ITERATION = 32
 
 
 # Kinds whose field `a` is the position of a name.
@@ -63,7 +64,7 @@ NAMED = frozenset((Kind.TASK_BEGIN, Kind.TASK_SUSPEND, Kind.TASK_CREATE, Kind.CO
                    Kind.REQUEST_AWAITED))
 
 # Kinds that make a task and say what it is.
-CREATION = frozenset((Kind.TASK_CREATE, Kind.TASK_ACCESS, Kind.TASK_BOUND))
+CREATION = frozenset((Kind.TASK_CREATE, Kind.TASK_ACCESS, Kind.TASK_BOUND, Kind.TASK_ITERATION))
 
 
 @dataclasses.dataclass

@@ -347,8 +347,9 @@ def worst_table(report):
     rows = []
     for (rank, number), time in report.losses.worst(10):
         task = report.run.histories[rank].tasks.get(number)
-        rows.append((blame.name_of_task(report.run, rank, number), str(rank), str(number),
-                     duration(own_time(report, rank, number)), duration(time),
+        iteration = f", iteration {task.iteration}" if task and task.iteration >= 0 else ""
+        rows.append((blame.name_of_task(report.run, rank, number) + iteration, str(rank),
+                     str(number), duration(own_time(report, rank, number)), duration(time),
                      where_of(report, rank, task)))
     return Table("The tasks that delayed others most",
                  ("task", "rank", "id", "ran", "others idle", "from"), rows, left=(0, 5),

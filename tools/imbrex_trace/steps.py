@@ -28,8 +28,8 @@ SPAN_MAX_NS = 1 << 53
 # Kinds whose records count whatever task they name.
 OF_WORKERS = frozenset((Kind.TASK_BEGIN, Kind.TASK_END, Kind.TASK_SUSPEND, Kind.TASK_RESUME,
                         Kind.IDLE_BEGIN, Kind.IDLE_END, Kind.TASK_CREATE, Kind.TASK_ACCESS,
-                        Kind.TASK_BOUND, Kind.FUTURE_SET, Kind.FUTURE_JOINS, Kind.COPY_SENT,
-                        Kind.COPY_ARRIVED))
+                        Kind.TASK_BOUND, Kind.TASK_ITERATION, Kind.FUTURE_SET, Kind.FUTURE_JOINS,
+                        Kind.COPY_SENT, Kind.COPY_ARRIVED))
 METHODS = {Kind.ACCESS_RELEASED: "release", Kind.TASK_HOLD: "hold", Kind.TASK_BOUND: "bind",
            Kind.FUTURE_AWAITED: "await_future", Kind.REQUEST_AWAITED: "await_request",
            Kind.SCOPE_BEGIN: "open_scope", Kind.SCOPE_END: "close_scope",
@@ -309,6 +309,14 @@ class Rebuilder(Player):
             self.fail("a range that goes beyond the last address")
         else:
             accesses.append((a, b, a + c if c else 0))
+
+    def iterate(self, time, task, *rest):
+        """A worker has created the task while its parent waits for the end of an iterate(): the
+        parent creates it before that, as a loop would."""
+        super().iterate(time, task, *rest)
+        steps = self.work_of(self.tasks[task].parent).steps
+        if len(steps) > 1 and steps[-2][0] == CLOSE_SCOPE:
+            steps[-2:] = steps[-1], steps[-2]
 
     def bind(self, time, task, number, a, b, c):
         self.work_of(task).is_tied = b != 0

@@ -28,7 +28,9 @@ namespace imbrex::detail {
 struct TaskLabel {
   const char* name = nullptr;  // null: no task; else only describe() reads it
   std::source_location where;
-  std::uint64_t id = 0;
+  std::uint64_t id : 44 = 0;
+  std::uint64_t iteration : 20 = 0;  // of a task of iterate(): one more than it, or `many`; else 0
+  static constexpr std::uint64_t many = (1 << 20) - 1;
 };
 [[nodiscard]] TaskLabel current_task() noexcept;
 

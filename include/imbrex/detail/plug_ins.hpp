@@ -28,7 +28,9 @@ enum class ScopeKind : std::uint8_t {
   finish,     // of C++; no body leaves it open
   of_c,       // imbrex_finish_begin()
   of_hcmpi,   // hc_finish_begin()
-  taskgroup   // of OpenMP
+  taskgroup,  // of OpenMP
+  recording,  // iterate(), while its body runs: the tasks are not run, but become nodes
+  iterate
 };
 // open_scope(memory, where) opens a scope of ScopeKind::finish.
 void open_scope(ScopeMemory& memory, const std::source_location& where, ScopeKind kind);

@@ -18,6 +18,20 @@ struct imbrex_future_s {
 /* Tasks of this file's finish that have failed. */
 static int imbrex_serial_failures;
 
+/* The loop whose tasks run, and the running task. Bodies of tasks may be in other files than the
+   loop, so the program has one object. */
+struct imbrex_serial_loop {
+  int64_t iteration; /* -1: there is no loop */
+  int stopped;
+  int decides; /* the running task does */
+};
+#ifdef __GNUC__
+__attribute__((weak))
+#else
+static
+#endif
+struct imbrex_serial_loop imbrex_serial_loop = {-1, 0, 0};
+
 static inline const char* imbrex_message(void) { return "imbrex: the body of a task failed"; }
 static inline const char* imbrex_keep(const char* text) { return text; }
 /* no library has a version here */
@@ -27,6 +41,7 @@ static inline int imbrex_spawn(const imbrex_task_spec* spec, imbrex_future_t* fu
   imbrex_future_t made =
       (imbrex_future_t)calloc(1, sizeof(struct imbrex_future_s) + spec->result_bytes);
   void* copy = spec->argument_bytes != 0 ? malloc(spec->argument_bytes) : NULL;
+  const int decides = imbrex_serial_loop.decides;
   if (made == NULL || (copy == NULL && spec->argument_bytes != 0)) {
     free(made);
     free(copy);
@@ -34,8 +49,10 @@ static inline int imbrex_spawn(const imbrex_task_spec* spec, imbrex_future_t* fu
   }
   if (copy != NULL) memcpy(copy, spec->argument, spec->argument_bytes);
   made->size = spec->result_bytes;
+  imbrex_serial_loop.decides = spec->decides;
   made->code = spec->body(copy != NULL ? copy : (void*)(uintptr_t)spec->argument,
                           made->size != 0 ? made + 1 : NULL);
+  imbrex_serial_loop.decides = decides;
   if (made->code != 0) ++imbrex_serial_failures;
   free(copy);
   if (future != NULL) {
@@ -86,6 +103,30 @@ static inline int imbrex_finish_end(imbrex_finish_t* finish) {
   if (imbrex_serial_failures == 0) return IMBREX_SUCCESS;
   imbrex_serial_failures = 0;
   return IMBREX_ERR_TASK;
+}
+static inline int imbrex_iterate(int64_t count, int64_t period,
+                                 int (*body)(void* argument, int64_t iteration), void* argument,
+                                 const char* file, int line) {
+  const struct imbrex_serial_loop outer = imbrex_serial_loop;
+  const int failures = imbrex_serial_failures;
+  int code = body != NULL && period >= 1 ? IMBREX_SUCCESS : IMBREX_ERR_USE;
+  (void)file, (void)line;
+  imbrex_serial_loop.stopped = imbrex_serial_loop.decides = 0;
+  imbrex_serial_failures = 0;
+  for (int64_t i = 0; i < count && code == IMBREX_SUCCESS && !imbrex_serial_loop.stopped; ++i) {
+    imbrex_serial_loop.iteration = i;
+    if (body(argument, i) != IMBREX_SUCCESS) code = IMBREX_ERR_USE;
+    if (imbrex_serial_failures != 0) code = IMBREX_ERR_TASK;
+  }
+  imbrex_serial_loop = outer;
+  imbrex_serial_failures = failures;
+  return code;
+}
+static inline int64_t imbrex_iteration(void) { return imbrex_serial_loop.iteration; }
+static inline int imbrex_stop_iterating(void) {
+  if (!imbrex_serial_loop.decides || imbrex_serial_loop.iteration < 0) return IMBREX_ERR_USE;
+  imbrex_serial_loop.stopped = 1;
+  return IMBREX_SUCCESS;
 }
 static inline int imbrex_taskwait(void) { return IMBREX_SUCCESS; }
 static inline int imbrex_yield(void) { return IMBREX_SUCCESS; }

@@ -59,11 +59,20 @@ struct TaskSpec {
   std::span<const AccessSpec> accesses = {};
   bool distinct = false;  // the caller knows that no address is given twice
   bool after_failure = false;  // runs although a task that it depends on has failed
+  bool decides = false;        // iterate.hpp
 };
 
 // Throw Error. `what` is the function whose argument is wrong.
 [[noreturn]] void throw_null_access(const char* what);
 [[noreturn]] void throw_long_range();
+
+// How the closure of a task in the graph of a loop (iterate.hpp) runs once in each iteration.
+struct RepeatOps {
+  void (*run)(void* closure);  // runs the body, and keeps it; may throw
+  // What the body has captured, if it can be compared byte by byte; clears what lies between its
+  // members.
+  std::span<const std::byte> (*captured)(void* closure) noexcept;
+};
 
 // The functions that the runtime calls for memory from create().
 struct BodyOps {
@@ -75,6 +84,7 @@ struct BodyOps {
   const void* (*code)(const void* closure) noexcept = nullptr;
   // Marks tasks that a plug-in may take out of the queues (take_ready()); null: none.
   const void* kind = nullptr;
+  const RepeatOps* repeat = nullptr;  // null: the task cannot be part of such a graph
 };
 
 // Returns the memory of a task: `bytes` for its closure, aligned to 64. The caller constructs the

@@ -364,7 +364,8 @@ Wait suspended_wait(const Task& task) {
   std::string text = describe_reason(*reason);
   if (reason->kind == detail::WaitKind::finish && task.family != nullptr) {
     const task::Scope& scope = *task.family->current;
-    if (scope.kind == detail::ScopeKind::taskgroup) {
+    if (scope.kind != detail::ScopeKind::finish && scope.kind != detail::ScopeKind::of_c &&
+        scope.kind != detail::ScopeKind::of_hcmpi) {
       text = "the end of " + task::describe(scope);
     } else {
       text += detail::in_parentheses(scope.where);

@@ -192,8 +192,9 @@ struct alignas(base::cache_line_bytes) LocalQueues {
     }
     lock.leave();
   }
-  [[nodiscard]] bool empty() const noexcept {
-    return size() == 0 && elsewhere->load(std::memory_order_acquire) == 0;
+  [[nodiscard]] bool empty() const noexcept IMBREX_LOCKS_NOT_SEEN {
+    return resumed.empty() && newest_first.empty() && oldest_first.empty() &&
+           elsewhere->load(std::memory_order_acquire) == 0;
   }
 };
 

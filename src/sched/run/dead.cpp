@@ -11,6 +11,7 @@
 #include "sched/run/task_races.hpp"
 #include "task/access/depend.hpp"
 #include "task/access/inheritance.hpp"
+#include "task/ending/instance.hpp"
 #include "task/joint.hpp"
 
 namespace imbrex::sched {
@@ -43,15 +44,18 @@ void drop_holds(Task& task, Outcome& outcome) noexcept {
   if (task.family->children.failures != nullptr) task.family->children.end_log();
 }
 
+void give_back_family(Worker& worker, Task& task) noexcept {
+  if (task.family == nullptr) return;
+  for (task::Hold* hold = std::exchange(task.family->holds, nullptr); hold != nullptr;) {
+    worker.small.give(std::exchange(hold, hold->following), base::slab_class(sizeof(task::Hold)));
+  }
+  (void)give_back_if_plain(worker, *task.family);
+}
+
 // Gives back all parts of `task` except its result and its own memory.
 void give_back_parts(Worker& worker, Task& task) noexcept {
   if (task.accesses != nullptr) task::destroy_accesses(task, worker.small);
-  if (task::Family* const family = task.family) {
-    for (task::Hold* hold = std::exchange(family->holds, nullptr); hold != nullptr;) {
-      worker.small.give(std::exchange(hold, hold->following), base::slab_class(sizeof(task::Hold)));
-    }
-    (void)give_back_if_plain(worker, *family);
-  }
+  give_back_family(worker, task);
 }
 
 }  // namespace
@@ -87,7 +91,18 @@ void recycle_rare(Worker& worker, Task& task) noexcept {
   worker.runtime->task_slots.give_large(&task);
 }
 
+void renew(Worker& worker, Task& task) noexcept {
+  task.family = nullptr;
+  Outcome outcome;
+  task::begin_again(task, outcome);
+  act_on(worker, outcome);
+}
+
 void reuse(Worker& worker, Task& task) noexcept {
+  if (task::is_node(task)) [[unlikely]] {
+    give_back_family(worker, task);
+    return renew(worker, task);
+  }
   give_back_parts(worker, task);
   recycle(worker, task);
 }

@@ -6,12 +6,14 @@
 
 #include "sched/run/runtime_state.hpp"
 #include "task/access/accesses.hpp"
+#include "task/cycle/node.hpp"
 
 namespace imbrex::sched {
 
 // Reuses `task` if it has no object of the program, which holds for nearly all tasks.
 [[nodiscard]] inline bool reuse_if_plain(Worker& worker, Task& task) noexcept;
-// Reuses a task that has no object of the program left.
+// Reuses a task that has no object of the program left; or the descriptor of a node, for its next
+// instance.
 void reuse(Worker& worker, Task& task) noexcept;
 
 // Calls reduce(), and destroys the completions that this leaves unreferenced.
@@ -55,6 +57,10 @@ inline void recycle(Worker& worker, Task& task) noexcept {
   worker.tasks.give(&task, task.slot_class);
 }
 
+// An instance of a node has left a family or a failure behind, and both are gone: the next instance
+// may follow.
+[[gnu::noinline]] void renew(Worker& worker, Task& task) noexcept;
+
 // False, and without effect, if the task has been held, or a child has failed.
 [[nodiscard, gnu::noinline]] bool give_back_if_plain(Worker& worker, task::Family& family) noexcept;
 
@@ -63,6 +69,10 @@ inline bool reuse_if_plain(Worker& worker, Task& task) noexcept {
   if (has_result || task.failure != nullptr) return false;
   if (task.family != nullptr) [[unlikely]] {
     if (!give_back_if_plain(worker, *task.family)) return false;
+    if (task::is_node(task)) {
+      renew(worker, task);
+      return true;
+    }
   }
   if (task.accesses != nullptr) task::destroy_accesses(task, worker.small);
   recycle(worker, task);

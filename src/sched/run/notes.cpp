@@ -9,6 +9,7 @@
 #include "sched/run/ready.hpp"
 #include "sched/run/runtime_state.hpp"
 #include "task/access/order_keys.hpp"
+#include "task/cycle/node.hpp"
 #include "task/ending/complete.hpp"
 #include "task/failure.hpp"
 #include "trace/trace.hpp"
@@ -271,7 +272,32 @@ void mark(Worker& worker, Task& task) noexcept {
   apply(worker, [&](task::Lineage&, task::Outcome& outcome) { lineage.remember(task, outcome); });
 }
 
+namespace {
+
+// Each instance of a node is a task of its own to a trace, and to the order of tasks. The first one
+// has been noted at its creation.
+void note_instance(Worker& worker, Task& task) {
+  const task::Node& node = task::node_of(task);
+  if (node.iteration < node.cycle->period) return;
+  task.id = worker.runtime->next_id.fetch_add(1, std::memory_order_relaxed);
+  if (order::is_kept()) order::spawn(task.parent->id, task.id);
+  if (!worker.recorder.tracing()) return;
+  worker.recorder.record(Kind::task_create, task.id, name_of(task.name, task.where),
+                         word(task.priority.load()), task.parent->id);
+  worker.recorder.record(Kind::task_iteration, task.id, static_cast<std::uint64_t>(node.iteration),
+                         0, 0);
+  if (task.tied) worker.recorder.record(Kind::task_bound, task.id, 0, 1, 0);
+  std::vector<detail::AccessSpec> specs;  // each needs its neighbour
+  for (const task::Access& access : task.accesses->accesses()) {
+    specs.emplace_back(access.address, access.kind, access.bytes);
+  }
+  for (const detail::AccessSpec& spec : specs) record_access(worker, task.id, spec);
+}
+
+}  // namespace
+
 void begins(Worker& worker, Task& task) noexcept {
+  if (task::is_node(task)) [[unlikely]] note_instance(worker, task);
   if (worker.recorder.tracing()) record_begin(worker, task);
   if (order::is_kept()) order_begin(task);
   apply(worker, [&](task::Lineage& lineage, task::Outcome& outcome) {

@@ -3,6 +3,7 @@
 #include "sched/run/task_races.hpp"
 
 #include "task/access/order_keys.hpp"
+#include "task/cycle/node.hpp"
 
 #include <cstddef>
 
@@ -22,15 +23,25 @@ struct Tell {
   static bool mutexes_order() noexcept { return true; }
 };
 
-// The task comes after all predecessors of its accesses, and after siblings that access everything.
+// The gate that an instance of a node has passed, or opens (task/cycle/node.hpp); null: none.
+[[nodiscard]] const void* gate_of(const Task& task, task::Gate* task::NodeExtras::*const which) {
+  if (!task::is_node(task) || task::node_of(task).extras == nullptr) return nullptr;
+  return (*task::node_of(task).extras).*which;
+}
+
+// The task comes after all predecessors of its accesses, and after siblings that access everything;
+// an instance of a node also after the one before.
 void follow_all(const Task& task) noexcept {
   tell::after(&task);
+  if (const void* const gate = gate_of(task, &task::NodeExtras::gate)) tell::after(gate);
   tell::after_holds();
   keys::begin(task, Tell());
 }
 
 void precede_all(const Task& task) noexcept {
   keys::end(task, Tell());
+  if (task::is_node(task)) tell::before(&task);
+  if (const void* const gate = gate_of(task, &task::NodeExtras::decides)) tell::before(gate);
   tell::before(&task.event);
   tell::before(keys::key_of_children(*task.scope));
   tell::before(keys::key_of_descendants(*task.scope));

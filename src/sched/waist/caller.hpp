@@ -6,6 +6,7 @@
 #include <source_location>
 #include <string>
 
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "sched/life/visit.hpp"
 #include "task/in_place.hpp"
@@ -64,6 +65,24 @@ template <class Call>
   if (task.family == nullptr) [[unlikely]] make_family(worker, task);
   return *task.family;
 }
+
+// ---- the body of iterate() (loops/iterate.cpp) ----
+// Its tasks become nodes, and whatever would wait for them is refused.
+
+[[nodiscard]] inline bool records(const Family& family) noexcept {
+  return family.current->kind == ScopeKind::recording;
+}
+
+// REQUIRES for the next four: records(family).
+// A task is about to be created. Throws Error if it cannot be a node.
+void check_recorded(Family& family, const TaskSpec& spec, const BodyOps& ops);
+// The task is there: a node will be made of it. Returns null.
+Completion* record(Family& family, void* closure) noexcept;
+// `task` has been created, and cannot be a node.
+[[noreturn]] void refuse_recorded(const Family& family, const Task& task, const char* reason);
+[[noreturn]] void refuse_in_recording(const Family& family, const char* what);
+
+// ---- futures ----
 
 // The calling code may own no reference to `completion`, and use a future of another task.
 inline void share(Completion& completion) noexcept {

@@ -16,6 +16,7 @@
 #include "sched/run/task_races.hpp"
 #include "sched/waist/caller.hpp"
 #include "task/access/accesses.hpp"
+#include "task/ending/instance.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::detail {
@@ -118,6 +119,7 @@ void hold_running_access(EventWord& event, Completion* const source, const void*
   check_may_wait(worker, "release_after");
   // The hold comes first, since it may throw: a held access must have something that ends it.
   task::Hold& hold = make_hold(worker, source);
+  if (task::is_node(*worker.task)) task::put_edges_on_event(*worker.task);
   task::Outcome outcome;
   if (!task::hold_access(*worker.task, address, bytes, outcome)) {
     sched::act_on(worker, outcome);
@@ -195,6 +197,7 @@ void release_access(const void* const address, const std::size_t bytes) {
   task::Outcome outcome;
   sched::task_races::release(*worker.task, address, bytes);
   if (trace::happens_before::is_kept()) [[unlikely]] sched::notes::precedes(worker, address, bytes);
+  if (task::is_node(*worker.task)) task::put_edges_on_event(*worker.task);
   if (!task::release_access(*worker.task, address, bytes, outcome)) {
     task::throw_not_declared("release", *worker.task, address, bytes);
   }

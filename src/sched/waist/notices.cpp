@@ -286,6 +286,17 @@ std::string in_parentheses(const std::source_location& where) {
   return known ? fmt::format(" ({})", text_of(where)) : "";
 }
 
+namespace {
+
+// ", iteration 17" of a task of iterate().
+std::string iteration_of(const TaskLabel& task) {
+  if (task.iteration == 0) return "";
+  return fmt::format(", iteration {}{}", task.iteration - 1,
+                     task.iteration == TaskLabel::many ? " or later" : "");
+}
+
+}  // namespace
+
 std::string describe(const TaskLabel& task) {
   if (task.name == nullptr) return "no task";
   if (const void* const code = sched::code_of(task)) {
@@ -294,7 +305,8 @@ std::string describe(const TaskLabel& task) {
     return symbol.place.empty() ? fmt::format("\"{}\"", name)
                                 : fmt::format("\"{}\" ({})", name, symbol.place);
   }
-  return fmt::format("\"{}\"{}", task.name, in_parentheses(task.where));  // main has no place
+  return fmt::format("\"{}\"{}{}", task.name, in_parentheses(task.where),  // main has no place
+                     iteration_of(task));
 }
 
 }  // namespace imbrex::detail

@@ -59,6 +59,7 @@ void wait_children() {
   check_may_wait(worker, "taskwait");
   if (worker.task->family == nullptr) return;
   Family& family = *worker.task->family;
+  if (records(family)) [[unlikely]] refuse_in_recording(family, "taskwait()");
   static constexpr WaitReason reason{.kind = WaitKind::children};
   if (worker.recorder.tracing()) [[unlikely]] sched::notes::awaits_children(worker, false);
   sched::await_scopes(family, task::Await::children, reason);
@@ -106,6 +107,15 @@ void open_scope(ScopeMemory& memory, const std::source_location& where) {
   open_scope(memory, where, ScopeKind::finish);
 }
 
+[[nodiscard]] static const char* name_of(const ScopeKind kind) noexcept {
+  switch (kind) {
+    case ScopeKind::taskgroup: return "taskgroup";
+    case ScopeKind::recording:
+    case ScopeKind::iterate: return "iterate()";
+    default: return "finish()";
+  }
+}
+
 void open_scope(ScopeMemory& memory, const std::source_location& where, const ScopeKind kind) {
   Worker* const here = sched::current_worker();
   if (here == nullptr) [[unlikely]] {  // the first use of the runtime may be a scope
@@ -113,6 +123,7 @@ void open_scope(ScopeMemory& memory, const std::source_location& where, const Sc
   }
   Worker& worker = spawning(*here, "finish");
   Family& family = family_of(worker, *worker.task);
+  if (records(family)) [[unlikely]] refuse_in_recording(family, name_of(kind));
   auto* const scope = ::new (memory.bytes) Scope;
   scope->owner = worker.task;
   scope->where = where;
@@ -248,7 +259,7 @@ void abandon_scope(ScopeMemory& memory, const std::exception_ptr& error) noexcep
   }
   if (error != nullptr) {
     const auto& open = *std::launder(reinterpret_cast<const Scope*>(memory.bytes));
-    task::note_thrown(open.kind == ScopeKind::taskgroup
+    task::note_thrown(open.kind == ScopeKind::taskgroup || open.kind == ScopeKind::iterate
                           ? describe(open)
                           : "the body of finish()" + in_parentheses(open.where),
                       error);
@@ -292,7 +303,11 @@ void end_scopes_of_thread() noexcept {
   const Task& root = *current_worker()->task;
   if (!root.is_root() || root.family == nullptr) return;
   task::Scope* outer = root.family->current;
-  while (outer->outer != nullptr && outer->kind != detail::ScopeKind::finish) outer = outer->outer;
+  const auto by_cpp = [](const task::Scope& scope) {
+    return scope.kind == detail::ScopeKind::finish || scope.kind == detail::ScopeKind::recording ||
+           scope.kind == detail::ScopeKind::iterate;
+  };
+  while (outer->outer != nullptr && !by_cpp(*outer)) outer = outer->outer;
   if (root.family->current == outer) return;
   detail::end_left_open(*outer, fmt::format("{} ended", detail::describe_current_task()));
 }

@@ -28,7 +28,9 @@ std::size_t aligned(const std::size_t bytes) noexcept {
 
 // The creator has spawned a window of tasks since its last check: if as many have not run, ready
 // ones go first. The creator never waits for a count: it goes on when nothing is ready.
-[[gnu::noinline]] void run_ahead(Worker& worker, Family& family) noexcept {
+[[gnu::noinline]] void run_ahead(Worker& worker, Family& family, const TaskSpec& spec,
+                                  const BodyOps& ops) {
+  if (records(family)) return check_recorded(family, spec, ops);
   const auto window = static_cast<std::uint32_t>(worker.runtime->options.TASKS_AHEAD);
   const std::uint32_t live = family.current->outstanding();
   const auto workers = static_cast<std::uint32_t>(worker.membership->group->size);
@@ -70,14 +72,14 @@ Task& make_task(Worker& worker, const TaskSpec& spec, const BodyOps& ops, const 
 }
 
 // The worker on which the caller's next child is made. Other tasks may run first.
-Worker& creating_worker(Worker* worker) {
+Worker& creating_worker(Worker* worker, const TaskSpec& spec, const BodyOps& ops) {
   if (worker->task == nullptr || worker->callbacks != 0) [[unlikely]] {
     const bool queues = worker->guest && worker->callbacks == 1;
     if (!queues) (void)spawning_in_callback(*worker, "a task spawned");
   }
   Family& family = family_of(*worker, *worker->task);
-  if (++family.unchecked > worker->window) [[unlikely]] {
-    run_ahead(*worker, family);
+  if (family.unchecked++ >= worker->window) [[unlikely]] {
+    run_ahead(*worker, family, spec, ops);
     worker = sched::current_worker();
   }
   return *worker;
@@ -127,7 +129,7 @@ template <class Submit>
   if (here == nullptr) [[unlikely]] {
     return create_outside([&spec, &ops, bytes] { return create(spec, ops, bytes); });
   }
-  return make_task(creating_worker(here), spec, ops, aligned(bytes)).closure();
+  return make_task(creating_worker(here, spec, ops), spec, ops, aligned(bytes)).closure();
 }
 
 [[gnu::flatten]] void* create_with_accesses(const TaskSpec& spec, const BodyOps& ops,
@@ -140,7 +142,7 @@ template <class Submit>
   if (!spec.distinct && spec.accesses.size() > 1) task::check_accesses(spec.name, spec.accesses);
   const std::size_t closure_bytes = aligned(bytes);
   if (here->callbacks != 0) [[unlikely]] check_runs_in_place(spec);
-  Task& task = make_task(creating_worker(here), spec, ops,
+  Task& task = make_task(creating_worker(here, spec, ops), spec, ops,
                          closure_bytes + task::AccessBlock::bytes(spec.accesses.size()));
   task::build_accesses(task, static_cast<std::byte*>(task.closure()) + closure_bytes,
                        spec.accesses);
@@ -164,6 +166,8 @@ void discard(void* const closure) noexcept {
     return submit_outside([closure, keep] { return submit(closure, keep); });
   }
   Worker& worker = *here;
+  Family& family = *worker.task->family;
+  if (records(family)) [[unlikely]] return record(family, closure);
   Task& task = count_child(worker, closure, keep);
   task.pending.store(0, std::memory_order_relaxed);
   sched::task_races::spawn(task);
@@ -195,6 +199,7 @@ void make_room(Worker& worker, Family& family, Task& child, task::Outcome& outco
   }
   Worker& worker = *here;
   Family& family = *worker.task->family;
+  if (records(family)) [[unlikely]] return record(family, closure);
   task::Outcome outcome;
   make_room(worker, family, Task::of_closure(closure), outcome);
   Task& task = count_child(worker, closure, keep);

@@ -317,7 +317,7 @@ bool has_ended(const Task& task, const void* const address, const std::size_t by
 
 void throw_not_declared(const char* const what, const Task& task, const void* const address,
                         const std::size_t bytes) {
-  const std::string who = detail::describe({task.name, task.where, task.id});
+  const std::string who = detail::describe(label_of(task));
   if (has_ended(task, address, bytes)) {
     throw Error(fmt::format("imbrex: {} of {} in {}: this task's access to it has ended already, "
                             "by release() or by an event that has fired",

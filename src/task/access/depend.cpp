@@ -481,7 +481,7 @@ bool DependTable::link_as(Task& task, base::SlabCache& edges, Outcome& outcome) 
 
 template <bool told>
 bool DependTable::link_by_range(Task& task, base::SlabCache& edges, Outcome& outcome) noexcept {
-  if (ranges_ == nullptr) find_ranges(outcome);
+  use_ranges(outcome);
   Ranges& ranges = *ranges_;
   if (ranges.locations.size() >= ranges.sweep_at) {
     ranges.each_and_erase([&](Location& location) { sweep(location, outcome); });

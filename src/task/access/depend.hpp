@@ -63,6 +63,10 @@ class DependTable {
   void reserve(const Task& task, Outcome& outcome) {
     if (task.accesses->count > room_) [[unlikely]] resize(task.accesses->count, outcome);
   }
+  // Accesses conflict where their memory overlaps from now on, as from the first range on.
+  void use_ranges(Outcome& outcome) {
+    if (ranges_ == nullptr) find_ranges(outcome);
+  }
   // Adds the edges of `task`, which no other thread knows yet, and sets its pending count to their
   // number. True if there are none: the task is ready. REQUIRES: reserve(). Its own allocations are
   // small and come from slabs, except for mutexes and ranges. If such an allocation fails the

@@ -127,7 +127,21 @@ Failure* carried(const Access& access) noexcept {
   if (Failure* const failure = carried(earlier)) note(access, *failure);
 }
 
+namespace {
+
+// Whether `next`, a node that follows another one, does so in a later iteration: that one does not
+// begin, and an instance of `next` may run now. Where no ranges are in use, versions tell it
+// of the next round.
+[[nodiscard]] bool follows_later(const Task& task, const Task& next) noexcept {
+  if (task.accesses->node->offset != next.accesses->node->offset) return true;
+  const std::uint32_t linked_at = task.accesses->linked_at;
+  return linked_at != 0 && next.accesses->linked_at <= linked_at;
+}
+
+}  // namespace
+
 [[gnu::noinline]] void pass_on(Task& task, Task& next, const bool fired) noexcept {
+  if (next.accesses->has_mark(AccessBlock::repeats) && follows_later(task, next)) return;
   for (const Access& earlier : task.accesses->accesses()) {
     if (!fired && !earlier.has_ended()) continue;
     Failure* const failure = carried(earlier);

@@ -6,6 +6,7 @@
 #include "task/access/accesses.hpp"
 #include "task/access/inheritance.hpp"
 #include "task/access/releases.hpp"
+#include "task/ending/instance.hpp"
 #include "task/lineage.hpp"
 #include "trace/happens_before.hpp"
 #include "trace/races.hpp"
@@ -44,6 +45,7 @@ void end_life(Task* task, Outcome& outcome) noexcept {
       lose(*task, outcome);
       return;
     }
+    if (is_node(*task)) [[unlikely]] return end_instance(*task, outcome);
     Scope& scope = *task->scope;
     if (task->family != nullptr && task->family->children.failures != nullptr) [[unlikely]] {
       scope.fail_with(task->family->children);
@@ -78,7 +80,7 @@ void take_place_of_ended_parents(Task& task, Outcome& outcome) noexcept {
     // acquire: pairs with the parent's begin_wait()
     const std::uint64_t word = scope.finished.load(std::memory_order_acquire);
     if (Scope::deep_part(word) != -1 || scope.awaiting != Await::life ||
-        scope.owner->is_root()) {
+        scope.owner->is_root() || is_node(*scope.owner)) {
       return;
     }
     Task& parent = *scope.owner;
@@ -110,7 +112,6 @@ struct Fired {
   std::uint32_t left;      // number of references that the caller owns
 };
 inline Fired fire_end(Task& task, ReadyList& ready) noexcept {
-  if (task.held() && task.failure == nullptr) [[unlikely]] take_error_of_holds(task);
   if (task.failure != nullptr) [[unlikely]] task.scope->fail(*task.failure);
   task.state.store(State::complete, std::memory_order_release);  // from running or ended
   std::uintptr_t head = EventWord::fired;
@@ -132,6 +133,14 @@ inline void count_end(Task& task, const std::uint32_t left, Tally& tally,
   if (drop(task, 1 + left)) outcome.dead.push(task);
 }
 
+// What only some tasks need before they complete. True: `task` is a node, and has completed.
+[[gnu::cold, gnu::noinline]] bool complete_by_wish(Task& task, Outcome& outcome) noexcept {
+  if (task.held() && task.failure == nullptr) take_error_of_holds(task);
+  if (!is_node(task)) return false;
+  complete_instance(task, outcome);
+  return true;
+}
+
 inline void tally_for(Scope& scope, Tally& tally, Outcome& outcome) noexcept {
   if (tally.scope == &scope) [[likely]] return;
   flush(tally, outcome);
@@ -141,6 +150,8 @@ inline void tally_for(Scope& scope, Tally& tally, Outcome& outcome) noexcept {
 }  // namespace
 
 void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
+  constexpr auto looked_at = Task::holds_itself | Task::repeats;
+  if ((task.wishes & looked_at) != 0 && complete_by_wish(task, outcome)) [[unlikely]] return;
   tally_for(*task.scope, tally, outcome);
   const Fired fired = fire_end(task, outcome.ready);
   event::let_go_all(fired.waiters, outcome);
@@ -178,6 +189,7 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
     trace::races::let_go_hold(&held.event, source != nullptr ? &source->event : nullptr);
     order_hold();
     if (held.holds.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
+    if (complete_by_wish(held, outcome)) return nullptr;
     Tally tally{held.scope, 0};
     const Fired fired = fire_end(held, outcome.ready);
     count_end(held, fired.left, tally, outcome);

@@ -15,6 +15,7 @@
 #include "sched/run/ready.hpp"
 #include "task/access/accesses.hpp"
 #include "task/access/inheritance.hpp"
+#include "task/ending/instance.hpp"
 
 namespace imbrex::sched {
 
@@ -46,15 +47,20 @@ namespace {
 
 constexpr int spares_max = 16;
 
+// Whether the worker has nothing else to run than `task`, which is ready.
+bool has_nothing_else(const Worker& worker, const Task& task) noexcept {
+  if (worker.inbox.load(std::memory_order_relaxed) != nullptr || task.group != worker.group) {
+    return false;
+  }
+  const Membership& place = *worker.membership;
+  return worker.queues != nullptr ? worker.queues->empty()
+                                  : place.group->policy->empty(place.index);
+}
+
 // Returns the only ready task if the worker has nothing else to run: it needs no queue.
 Task* only_one(Worker& worker, task::Outcome& outcome) noexcept {
   return rules::take_only_one(outcome.ready, [&worker](const Task& task) {
-    if (worker.inbox.load(std::memory_order_relaxed) != nullptr || task.group != worker.group) {
-      return false;
-    }
-    const Membership& place = *worker.membership;
-    return worker.queues != nullptr ? worker.queues->empty()
-                                    : place.group->policy->empty(place.index);
+    return has_nothing_else(worker, task);
   });
 }
 
@@ -86,11 +92,89 @@ Task* finish(Worker& worker, Task& task) noexcept {
   return finish_as<false>(worker, task);
 }
 
+// ---- nodes -----------------------------------------------------------------------------------
+
+// Nothing observes tasks, and each worker has its own queues.
+[[nodiscard]] bool runs_simply(const Worker& worker) noexcept {
+  return !trace::races::shown && worker.queues != nullptr && !worker.runtime->one_at_a_time &&
+         !worker.recorder.watched() && !worker.recorder.timing();
+}
+// `task`, which is claimed, is an instance of a node before which the loop need not look at
+// anything.
+[[nodiscard]] bool is_simple(const Task& task) noexcept {
+  if (task.wishes != Task::repeats || task.tied || task.fiber != nullptr) return false;
+  const task::Node& node = task::node_of(task);
+  return task.accesses->is_plain_node() &&
+         node.iteration < node.cycle->look_at.load(std::memory_order_relaxed);
+}
+
+// Queues the tasks that became ready, and returns the one to run next, claimed. The queues need not
+// see the first of them if they would give it back at once; but a loop without end must not keep
+// tasks that gave way from their turn.
+[[nodiscard]] Task* queue_all_but_next(Worker& worker, task::Outcome& outcome) noexcept {
+  Task* const next = outcome.ready.head;
+  const bool is_next = next != nullptr && next->fiber == nullptr &&
+                       next->priority.load(std::memory_order_relaxed) == 0 &&
+                       !worker.some_gave_way() && has_nothing_else(worker, *next);
+  if (is_next) {
+    outcome.ready.head = next->next_ready;
+    task::change_state(*next, task::State::created, task::State::running);
+    if (outcome.ready.empty() && outcome.dead.empty()) return next;
+  }
+  if (outcome.dead.empty()) [[likely]] {
+    enqueue_all(worker, outcome.ready);
+  } else {
+    act_on(worker, outcome);
+  }
+  return is_next ? next : find_claimed(worker, false);
+}
+
+// Runs a simple instance of a node, and those that come next as long as they are simple: run_body()
+// and finish() without the steps that they do not need. Returns the claimed task after them, or
+// null; `worker` is then the one on which the last has ended.
+[[gnu::noinline]] Task* run_nodes(Worker*& at, Task* task) noexcept {
+  Worker* worker = at;
+  flush_tally(*worker);
+  do {
+    worker->task = task;
+    worker->recorder.tasks.add(1);
+    try {
+      task::node_of(*task).run(task->closure());
+    } catch (...) {
+      fail_body(*task);
+    }
+    worker = current_worker();
+    task::Outcome outcome;
+    if (task::ends_as_usual(*task)) [[likely]] {
+      worker->task = nullptr;
+      task::complete_usual(*task, outcome);
+    } else {
+      if (task->family != nullptr && task->family->current->outer != nullptr) {
+        end_open_scopes(*task);
+        worker = current_worker();
+      }
+      worker->task = nullptr;
+      end_body(*worker, *task, worker->tally, outcome);
+    }
+    poll_if_due(*worker, worker->runtime->polling(*worker));
+    task = queue_all_but_next(*worker, outcome);
+  } while (task != nullptr && is_simple(*task));
+  at = worker;
+  return task;
+}
+
 // Runs a claimed, unstarted task in the loop, then the tasks that it leads to. Returns the worker
 // on which the last one ends.
 [[nodiscard]] Worker& execute(Worker& started_on, Task& first) noexcept {
   Worker* worker = &started_on;
   for (Task* task = &first; task != nullptr;) {
+    if (is_simple(*task) && runs_simply(*worker)) [[unlikely]] {
+      task = run_nodes(worker, task);
+      if (task == nullptr) break;
+      if (task->fiber == nullptr) continue;
+      worker->found = task;  // it resumes
+      break;
+    }
     if (task->tied) worker->fiber->tied_to = worker;
     run_body(*worker, *task);
     worker = current_worker();

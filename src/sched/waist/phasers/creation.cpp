@@ -131,6 +131,10 @@ void put_phased(void* const closure, const std::span<const Phased> phased) {
   }
   Worker& worker = *sched::current_worker();
   Task& child = Task::of_closure(closure);
+  if (records(*worker.task->family)) {
+    refuse_recorded(*worker.task->family, child,
+                    "it is phased(), and a registration on a phaser ends with its task");
+  }
   Family& family = family_of(worker, child);
   family.children.finish = worker.task->family->current->finish;
   for (const Phased& one : phased) {
