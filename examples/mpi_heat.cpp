@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Heat in a plate whose rows are divided among the ranks. Each exchange and each block is a task:
 // dependencies order the steps, there is no barrier, and inner blocks are computed while rows are
-// in flight. mpi_heat_plain.cpp is this program without tasks.
+// in flight. With the argument `iterate`, the tasks of two steps are created once and run for all
+// steps. mpi_heat_plain.cpp is this program without tasks.
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 constexpr int width = 16384, height = 16, blocks = 8, steps = 100;
@@ -50,24 +53,30 @@ int main(int argc, char** argv) {
   const int hot = ranks * blocks / 2;  // the block in the middle of the whole plate
   if (rank == hot / blocks) plates[0][1 + hot % blocks][width / 2] = 1000.0;
 
-  const double begin = MPI_Wtime();
-  imbrex::finish([&] {
-    for (int step = 0; step < steps; ++step) {
-      Plate& u = plates[step % 2];
-      Plate& v = plates[(step + 1) % 2];
-      imbrex::task("halo").in(u[1]).out(u[0]).launch([&u, above] {
-        exchange(first_row(u[1]), u[0], above);
+  const auto create_step = [&](const std::int64_t step) {
+    Plate& u = plates[step % 2];
+    Plate& v = plates[(step + 1) % 2];
+    imbrex::task("halo").in(u[1]).out(u[0]).launch([&u, above] {
+      exchange(first_row(u[1]), u[0], above);
+    });
+    imbrex::task("halo").in(u[blocks]).out(u[blocks + 1]).launch([&u, below] {
+      exchange(last_row(u[blocks]), u[blocks + 1], below);
+    });
+    for (int b = 1; b <= blocks; ++b) {
+      imbrex::task("relax").in(u[b - 1], u[b], u[b + 1]).out(v[b]).launch([&u, &v, b] {
+        relax(last_row(u[b - 1]), u[b], first_row(u[b + 1]), v[b]);
       });
-      imbrex::task("halo").in(u[blocks]).out(u[blocks + 1]).launch([&u, below] {
-        exchange(last_row(u[blocks]), u[blocks + 1], below);
-      });
-      for (int b = 1; b <= blocks; ++b) {
-        imbrex::task("relax").in(u[b - 1], u[b], u[b + 1]).out(v[b]).launch([&u, &v, b] {
-          relax(last_row(u[b - 1]), u[b], first_row(u[b + 1]), v[b]);
-        });
-      }
     }
-  });
+  };
+
+  const double begin = MPI_Wtime();
+  if (argc > 1 && std::strcmp(argv[1], "iterate") == 0) {
+    imbrex::iterate(steps, {.period = 2}, create_step);
+  } else {
+    imbrex::finish([&] {
+      for (int step = 0; step < steps; ++step) create_step(step);
+    });
+  }
 
   const double seconds = MPI_Wtime() - begin;
 

@@ -121,6 +121,7 @@ class Algorithm {
   Field& r() { return stages_[0]->side; }
   Field& z() { return stages_[0]->even; }  // what the cycle ends with
   [[nodiscard]] double squares() const noexcept { return squares_; }
+  [[nodiscard]] const sparse::Sum& squares_sum() const noexcept { return rr_; }  // that sets them
 
  private:
   // The data of the cycle on one level.

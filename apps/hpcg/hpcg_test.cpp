@@ -17,8 +17,8 @@ using sparse::Brick;
 using sparse::BrickShape;
 using sparse::Point;
 
-constexpr Variant all_variants[] = {Variant::blocking, Variant::tasks, Variant::test_each,
-                                    Variant::blocking_tasks};
+constexpr Variant all_variants[] = {Variant::blocking, Variant::tasks, Variant::iterate,
+                                    Variant::test_each, Variant::blocking_tasks};
 
 class HpcgTest : public testing::Test {
  protected:
@@ -220,14 +220,33 @@ TEST_F(HpcgTest, all_variants_give_the_same_bits) {
 TEST_F(HpcgTest, iterations_one_by_one_are_those_that_are_under_way_at_once) {
   const Problem problem(shape(8, 4), MPI_COMM_WORLD, {});
   const std::vector<double> side = right_side(problem.finest());
-  Solver solver(problem, Variant::tasks);
-  std::vector<double> a;
-  std::vector<double> b;
-  const Outcome at_once = solver.solve(side, {.iterations = 6}, a);
-  const Outcome bounded = solver.solve(side, {.iterations = 6, .tolerance = 1e-300}, b);
-  EXPECT_EQ(a, b);
-  EXPECT_EQ(at_once.residual, bounded.residual);
-  EXPECT_EQ(bounded.iterations, 6);
+  for (const Variant variant : {Variant::tasks, Variant::iterate}) {
+    Solver solver(problem, variant);
+    std::vector<double> a;
+    std::vector<double> b;
+    const Outcome at_once = solver.solve(side, {.iterations = 6}, a);
+    const Outcome bounded = solver.solve(side, {.iterations = 6, .tolerance = 1e-300}, b);
+    EXPECT_EQ(a, b);
+    EXPECT_EQ(at_once.residual, bounded.residual);
+    EXPECT_EQ(bounded.iterations, 6);
+  }
+}
+
+TEST_F(HpcgTest, a_task_that_decides_ends_the_loop_where_a_test_between_iterations_does) {
+  const Problem problem(shape(8, 4), MPI_COMM_WORLD, {});
+  const std::vector<double> side = right_side(problem.finest());
+  for (const double tolerance : {2.0, 1e-2, 1e-6}) {
+    const Limits limits{.iterations = 50, .tolerance = tolerance};
+    std::vector<double> expected;
+    std::vector<double> found;
+    const Outcome between = Solver(problem, Variant::tasks).solve(side, limits, expected);
+    const Outcome inside = Solver(problem, Variant::iterate).solve(side, limits, found);
+    EXPECT_LT(between.iterations, 50);
+    EXPECT_EQ(between.iterations == 0, tolerance > 1);
+    EXPECT_EQ(inside.iterations, between.iterations);
+    EXPECT_EQ(inside.residual, between.residual);
+    EXPECT_EQ(found, expected);
+  }
 }
 
 TEST_F(HpcgTest, the_solution_is_one_everywhere) {

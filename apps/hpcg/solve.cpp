@@ -38,26 +38,23 @@ Solver::Solver(const Problem& problem, const Variant variant)
 Outcome Solver::solve(const std::vector<double>& right_side, const Limits& limits,
                       std::vector<double>& solution) {
   algorithm_.begin(right_side);
-  int iterations = 0;
-  double residual = 0;
+  int iterations = limits.iterations;
+  double first = 0;
+  const auto residual = [&] { return quotient(std::sqrt(algorithm_.squares()), first); };
   Outcome outcome = runner_->measure(communicator_, [&] {
     runner_->run([this] { algorithm_.add_first(); });
-    const double first = std::sqrt(algorithm_.squares());
-    const bool bounded = limits.tolerance > 0;
-    const int at_once = bounded ? 1 : limits.iterations;
-    const auto over = [&] {
-      residual = quotient(std::sqrt(algorithm_.squares()), first);
-      return iterations >= limits.iterations || (bounded && residual <= limits.tolerance);
-    };
-    while (!over()) {
-      runner_->run([&] {
-        for (int i = 0; i < at_once; ++i) algorithm_.add(limits.preconditioned);
-      });
-      iterations += at_once;
+    first = std::sqrt(algorithm_.squares());
+    const auto add = [&] { algorithm_.add(limits.preconditioned); };
+    if (limits.tolerance > 0) {
+      const sparse::Test test{algorithm_.squares_sum(),
+                              [&] { return residual() <= limits.tolerance; }};
+      iterations = runner_->repeat_until(test, limits.iterations, add);
+    } else {
+      runner_->run([&] { runner_->repeat(limits.iterations, add); });
     }
   });
   outcome.iterations = iterations;
-  outcome.residual = residual;
+  outcome.residual = residual();
   solution = algorithm_.x().values;
   return outcome;
 }

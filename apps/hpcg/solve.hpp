@@ -56,7 +56,8 @@ struct Limits {
 };
 
 // Solves, with 0 as the first guess; all variants give the same bits. Without a tolerance the tasks
-// of all iterations exist at once; with a tolerance the iterations come one after the other.
+// of all iterations exist at once; with a tolerance the iterations come one after the other. In
+// Variant::iterate they overlap without a tolerance, and each waits for the test of the one before.
 // Thread safety: one call at a time, on all ranks. The calls suspend.
 class Solver {
  public:

@@ -16,8 +16,8 @@
 namespace minife {
 namespace {
 
-constexpr Variant all_variants[] = {Variant::blocking, Variant::tasks, Variant::test_each,
-                                    Variant::blocking_tasks};
+constexpr Variant all_variants[] = {Variant::blocking, Variant::tasks, Variant::iterate,
+                                    Variant::test_each, Variant::blocking_tasks};
 
 using sparse::Box;
 using sparse::Brick;
@@ -242,7 +242,7 @@ TEST_F(SystemTest, has_the_same_solution_in_all_variants_to_the_last_bit) {
   for (const int blocks : {1, 2, 7, 16}) {
     const Brick mine = brick(whole, blocks);
     const Solution expected = solve_once(whole, mine, Variant::blocking, 30);
-    for (const Variant variant : {Variant::tasks, Variant::test_each, Variant::blocking_tasks}) {
+    for (const Variant variant : all_variants) {
       const Solution solution = solve_once(whole, mine, variant, 30);
       EXPECT_EQ(solution.vectors.x, expected.vectors.x);
       EXPECT_EQ(solution.vectors.r, expected.vectors.r);

@@ -48,7 +48,7 @@ Outcome solve(const Equations& equations, const MPI_Comm communicator, const Var
   Outcome outcome = runner->measure(communicator, [&] {
     runner->run([&] {
       algorithm.add_first();
-      for (int i = 0; i < iterations; ++i) algorithm.add();
+      runner->repeat(iterations, [&] { algorithm.add(); });
     });
   });
   outcome.iterations = algorithm.iterations();

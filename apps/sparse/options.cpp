@@ -22,8 +22,9 @@ void add_options(apps::CommandLine& line, const std::vector<std::string>& kernel
   line.repetitions("--repetitions", options.repetitions);
   line.choice("--variant", options.variants, choices,
               "blocking: MPI between loops; tasks: messages are tasks that block in MPI; "
-              "test-each: the same, and each request is tested in turn; blocking-tasks: tasks "
-              "whose MPI calls block their worker; or all in turn");
+              "iterate: these tasks, created once for all iterations; test-each: those of tasks, "
+              "and each request is tested in turn; blocking-tasks: tasks whose MPI calls block "
+              "their worker; or all in turn");
   line.json(options.json);
   add_timed(line, fmt::format("{}", fmt::join(kernels, ",")), " on all points of a rank",
             options.timed);

@@ -23,13 +23,15 @@ struct Options;  // options.hpp
 enum class Variant : std::uint8_t {
   blocking,        // MPI on main, between loops over sub-blocks that all workers share
   tasks,           // a task for each sub-block and message; messages block in plain MPI calls
-  test_each,       // the same; they wait as under TAMPI
+  iterate,         // the tasks of an iteration, created once by imbrex::iterate()
+  test_each,       // those of `tasks`; they wait as under TAMPI
   blocking_tasks,  // a task for each sub-block and exchange; MPI blocks its worker
 };
 
 inline constexpr apps::Choice<Variant> variants[] = {
     {"blocking", Variant::blocking},
     {"tasks", Variant::tasks},
+    {"iterate", Variant::iterate},
     {"test-each", Variant::test_each},
     {"blocking-tasks", Variant::blocking_tasks}};
 // REQUIRES: the name is one of these.

@@ -100,6 +100,31 @@ class Tasks : public MeasuredRunner {
   const std::unique_ptr<TestEach> tests_;  // null: calls block
 };
 
+// The tasks of an iteration are created once.
+class Iterate final : public Tasks {
+ public:
+  Iterate(const Brick& finest, const tiled::KernelTimes& times, Network& network)
+      : Tasks(finest, times, network, false) {}
+
+  void repeat(const int count, const std::function<void()>& steps) override {
+    imbrex::iterate(count, [&steps](std::int64_t) { steps(); });
+  }
+  int repeat_until(const Test& test, const int count,
+                   const std::function<void()>& steps) override {
+    if (test.is_over()) return 0;
+    std::int64_t done = 0;
+    imbrex::iterate(count, [&](std::int64_t) {
+      steps();
+      imbrex::task("test").in(test.after.result).priority(messages_first).decides().launch(
+          [&done, &test](const std::int64_t iteration) {
+            done = iteration + 1;
+            if (test.is_over()) imbrex::stop_iterating();
+          });
+    });
+    return static_cast<int>(done);
+  }
+};
+
 // Tasks whose MPI calls block the thread, and so a core. An exchange is one task. The calls follow
 // one another in the order of the program, which is the same on all ranks. One worker at most
 // waits, so waiting workers cannot keep the task from running for which another rank waits.
@@ -144,6 +169,17 @@ void MeasuredRunner::loop(const Loop& loop, Body body) {
   });
 }
 
+void MeasuredRunner::repeat(const int count, const std::function<void()>& steps) {
+  for (int i = 0; i < count; ++i) steps();
+}
+
+int MeasuredRunner::repeat_until(const Test& test, const int count,
+                                 const std::function<void()>& steps) {
+  int done = 0;
+  for (; done < count && !test.is_over(); ++done) run(steps);
+  return done;
+}
+
 Outcome MeasuredRunner::measure(const MPI_Comm communicator,
                                 const std::function<void()>& algorithm) {
   kernel_ns_ = 0;
@@ -166,6 +202,7 @@ std::unique_ptr<MeasuredRunner> make_runner(const Variant variant, const Brick& 
   if (variant == Variant::blocking_tasks) {
     return std::make_unique<BlockingTasks>(finest, times, network);
   }
+  if (variant == Variant::iterate) return std::make_unique<Iterate>(finest, times, network);
   return std::make_unique<Tasks>(finest, times, network, variant == Variant::test_each);
 }
 

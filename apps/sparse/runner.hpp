@@ -25,6 +25,12 @@ struct Network {
   std::vector<MPI_Comm> sums;  // by the number of the sum
 };
 
+// When a loop ends early: is_over() may be called once the sum is there.
+struct Test {
+  const Sum& after;
+  std::function<bool()> is_over;
+};
+
 // Suspends.
 class MeasuredRunner : public Runner {
  public:
@@ -36,6 +42,13 @@ class MeasuredRunner : public Runner {
   void loop(const Loop& loop, Body body) final;
   // Calls `steps`, which calls loop(), exchange() and sum(), and returns when all of them are done.
   virtual void run(const std::function<void()>& steps) = 0;
+  // Calls `steps` for each of `count` iterations, or creates their tasks in another way. Within
+  // run() only.
+  virtual void repeat(int count, const std::function<void()>& steps);
+  // Carries out the steps of `count` iterations at most: as many as there are before the test finds
+  // that the loop is over. Returns the number of iterations when all of them are done.
+  [[nodiscard]] virtual int repeat_until(const Test& test, int count,
+                                         const std::function<void()>& steps);
   // Measures `algorithm`, which calls run(), from a barrier on. Collective.
   [[nodiscard]] Outcome measure(MPI_Comm communicator, const std::function<void()>& algorithm);
 

@@ -78,6 +78,11 @@ std::vector<int> distribute(const std::vector<int>& curve, std::vector<std::int6
   return fill_up(curve, weights, ranks, high);
 }
 
+std::vector<int> distribute_evenly(const Problem& problem, const int ranks) {
+  return distribute(curve(problem.blocks),
+                    std::vector<std::int64_t>(static_cast<std::size_t>(problem.count()), 1), ranks);
+}
+
 double imbalance(const std::vector<int>& owners, const std::vector<std::int64_t>& weights,
                  int ranks) {
   std::vector<std::int64_t> sums(static_cast<std::size_t>(ranks), 0);

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "field.hpp"
+
 namespace stencil2d {
 
 // The blocks of a square of `blocks` x `blocks`, numbered row by row, in the order of the curve.
@@ -16,6 +18,9 @@ namespace stencil2d {
 // the curve allow. Weights are not negative; if all are zero, ranks get equal numbers of blocks.
 [[nodiscard]] std::vector<int> distribute(const std::vector<int>& curve,
                                           std::vector<std::int64_t> weights, int ranks);
+
+// The rank of each block of a problem if all blocks weigh 1.
+[[nodiscard]] std::vector<int> distribute_evenly(const Problem& problem, int ranks);
 
 // The largest sum of weights of a rank over the mean of all ranks; 1 if all weights are zero.
 [[nodiscard]] double imbalance(const std::vector<int>& owners,

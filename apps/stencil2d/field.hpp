@@ -30,6 +30,8 @@ struct Problem {
 // A block's edges: four rows of `side` cells, in this order.
 enum Side : int { north, south, west, east };
 constexpr int sides = 4;
+// The neighbour's edge that touches this one.
+inline constexpr std::array<Side, sides> opposite{south, north, east, west};
 
 // The number of the neighbour of `block` on `side`; -1 if a wall is there.
 [[nodiscard]] int neighbour(const Problem& problem, int block, int side) noexcept;

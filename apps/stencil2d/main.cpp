@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stencil2d: reads the command line, runs the stencil with blocks that stay and with blocks that
-// move, checks and prints what came out.
+// stencil2d: reads the command line, runs the stencil in the variants asked for, checks and prints
+// what came out.
 // Exit codes: 0 well; 1 wrong input; 2 a field that is wrong. All ranks exit alike.
 #include <fmt/format.h>
 #include <imbrex/imbrex.hpp>
@@ -49,8 +49,16 @@ Settings parse_options(int argc, char** argv) {
   add_problem(line, settings.problem);
   line.number("--every", settings.options.every, {1}, "Steps after which blocks may move");
   line.choice("--variant", settings.variants,
-              {{"fixed", {"fixed"}}, {"moving", {"moving"}}, {"both", settings.variants}},
-              "fixed, moving, or both in turn");
+              {{"fixed", {"fixed"}},
+               {"moving", {"moving"}},
+               {"both", {"fixed", "moving"}},
+               {"tasks", {"tasks"}},
+               {"iterate", {"iterate"}},
+               {"messages", {"tasks", "iterate"}},
+               {"all", {"fixed", "moving", "tasks", "iterate"}}},
+              "fixed, moving, or both in turn; tasks: messages are plain MPI calls in tasks, and "
+              "blocks stay; iterate: these tasks, created once; messages: both of these in turn; "
+              "or all");
   line.repetitions("--repeat", settings.repeat);
   line.flag("--verify", settings.verify, "Compute the field on one rank too, and compare");
   line.json(settings.json);
@@ -85,6 +93,13 @@ apps::Run result_of(const Outcome& outcome, bool verified) {
   return run;
 }
 
+Variant variant_of(const std::string& name) {
+  return name == "fixed"    ? Variant::fixed
+         : name == "moving" ? Variant::moving
+         : name == "tasks"  ? Variant::tasks
+                            : Variant::iterate;
+}
+
 // The exit code.
 int run_all(const tiled::Team& team, const Settings& settings, const Kernels& kernels) {
   std::vector<double> expected;
@@ -92,13 +107,19 @@ int run_all(const tiled::Team& team, const Settings& settings, const Kernels& ke
   apps::Runs runs(settings.variants, settings.repeat, team.rank() == 0);
   runs.measure([&](const apps::Turn& turn) {
     Options options = settings.options;
-    options.moving = settings.variants[turn.variant] == "moving";
+    options.variant = variant_of(settings.variants[turn.variant]);
     return result_of(run(team, settings.problem, kernels, options, expected), settings.verify);
   });
   if (team.rank() != 0) return runs.right() ? 0 : 2;
-  if (settings.variants.size() == 2) {
+  if (settings.variants.size() > 1 && settings.variants[1] == "moving") {
     fmt::print("With moving blocks it takes {:.2f} times as long as with fixed ones (medians).\n",
                runs.median(1) / runs.median(0));
+  }
+  if (settings.variants.size() > 1 && settings.variants.back() == "iterate") {
+    fmt::print("With tasks created once it takes {:.2f} times as long as with tasks created in "
+               "each step (medians).\n",
+               runs.median(settings.variants.size() - 1) /
+                   runs.median(settings.variants.size() - 2));
   }
   if (!runs.right()) fmt::print(stderr, "stencil2d: a field is not as computed alone\n");
   apps::write_json(settings.json, {{"benchmark", "stencil2d"},

@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <numeric>
 
 #include "balance.hpp"
+#include "messages.hpp"
+#include "periods.hpp"
 
 namespace stencil2d {
 
@@ -35,8 +36,8 @@ class Stencil {
         kernels_(kernels),
         options_(options),
         curve_(curve(problem.blocks)),
-        owners_(distribute(curve_, weights(0), team.size())),
-        took_ns_(weights((problem.steps + options.every - 1) / options.every)),
+        owners_(distribute_evenly(problem, team.size())),
+        periods_(team, problem, options.every),
         space_(team.all(), {.name = "stencil2d"}) {
     for (int block = 0; block < problem_.count(); ++block) {
       const int owner = owners_[index(block)];
@@ -50,9 +51,9 @@ class Stencil {
   void run() {
     for (int block = 0; block < problem_.count(); ++block) insert_fill(block);
     for (int step = 0; step < problem_.steps; ++step) {
-      if (options_.moving && step > 0 && step % options_.every == 0) {
+      if (options_.variant == Variant::moving && step > 0 && step % options_.every == 0) {
         space_.finish();
-        end_period(step / options_.every - 1);
+        end_period();
       }
       for (int block = 0; block < problem_.count(); ++block) insert_step(block, step);
     }
@@ -61,28 +62,17 @@ class Stencil {
 
   // After run(): what it has not yet asked the ranks for. Collective.
   [[nodiscard]] Outcome outcome(const std::vector<double>& expected) {
-    for (int period = static_cast<int>(periods_.size()); period < periods(); ++period) {
-      const std::vector<std::int64_t> times = times_of(period);
-      const double found = imbalance(owners_, times, team_.size());
-      periods_.push_back({found, found, 0});
-      add_weighted(found, times);
-    }
-    const auto mine = static_cast<std::int64_t>(space_.counters().bytes_sent);
-    Outcome outcome{0, std::move(periods_), mean_ > 0 ? longest_ / mean_ : 1, 0,
-                    is_right(expected)};
-    MPI_Allreduce(&mine, &outcome.bytes_sent, 1, MPI_INT64_T, MPI_SUM, team_.all());
-    return outcome;
+    const auto bytes = static_cast<std::int64_t>(space_.counters().bytes_sent);
+    const auto cells_of = [this](const int block) -> const double* {
+      const imbrex::Data<double>& cells = cells_[index(block)];
+      return cells.owner() == team_.rank() ? cells.view().data() : nullptr;
+    };
+    return periods_.outcome(owners_, bytes,
+                            is_right(team_, problem_, owners_, expected, cells_of));
   }
 
  private:
   static std::size_t index(int block) noexcept { return static_cast<std::size_t>(block); }
-  // Returns `periods` numbers for each block, at least one; all are 0.
-  std::vector<std::int64_t> weights(int periods) const {
-    return std::vector<std::int64_t>(index(std::max(periods, 1)) * index(problem_.count()), 0);
-  }
-  int periods() const noexcept {
-    return (problem_.steps + options_.every - 1) / options_.every;
-  }
 
   void insert_fill(int block) {
     space_.task("fill").out(cells_[index(block)], edges_[0][index(block)]).launch(
@@ -109,38 +99,25 @@ class Stencil {
         .in(around)
         .launch([this, block, step, place](View<double> cells, View<double> edges,
                                            Views<const double> read) {
-          constexpr std::array<Side, sides> opposite{south, north, east, west};
           Halo halo{};
           for (std::size_t side = 0; side < sides; ++side) {
             if (place[side] < 0) continue;
             halo[side] = read[index(place[side])].data() + opposite[side] * problem_.side;
           }
-          took_ns_[index(step / options_.every * problem_.count() + block)] +=
-              kernels_.advance_ns(problem_, cells.data(), halo, problem_.cost(block, step));
+          periods_.add(block, step,
+                       kernels_.advance_ns(problem_, cells.data(), halo,
+                                           problem_.cost(block, step)));
           copy_edges(problem_, cells.data(), edges.data());
         });
   }
 
-  // Returns the time of each block in a period, on whichever rank it was. Collective.
-  std::vector<std::int64_t> times_of(int period) {
-    const int count = problem_.count();
-    std::vector<std::int64_t> times(index(count));
-    MPI_Allreduce(took_ns_.data() + index(period) * index(count), times.data(), count, MPI_INT64_T,
-                  MPI_SUM, team_.all());
-    return times;
-  }
-
   // When nothing runs. All ranks have the same numbers, and so decide the same.
-  void end_period(int period) {
-    const std::vector<std::int64_t> times = times_of(period);
-    const double before = imbalance(owners_, times, team_.size());
-    add_weighted(before, times);
+  void end_period() {
+    const std::vector<std::int64_t> times = periods_.end(owners_);
+    const double before = periods_.last().imbalance;
     const std::vector<int> better = distribute(curve_, times, team_.size());
     const double after = imbalance(better, times, team_.size());
-    if (after > worth_moving * before) {
-      periods_.push_back({before, before, 0});
-      return;
-    }
+    if (after > worth_moving * before) return;
     int moved = 0;
     for (int block = 0; block < problem_.count(); ++block) {
       const int owner = better[index(block)];
@@ -150,28 +127,7 @@ class Stencil {
       for (auto& edges : edges_) space_.move(edges[index(block)], owner);
     }
     owners_ = better;
-    periods_.push_back({before, after, moved});
-  }
-
-  void add_weighted(double imbalance_found, const std::vector<std::int64_t>& times) {
-    const auto sum = static_cast<double>(std::accumulate(times.begin(), times.end(),
-                                                         std::int64_t{0}));
-    longest_ += imbalance_found * sum;
-    mean_ += sum;
-  }
-
-  bool is_right(const std::vector<double>& expected) const {
-    int right = 1;
-    for (int block = 0; !expected.empty() && block < problem_.count(); ++block) {
-      if (owners_[index(block)] != team_.rank()) continue;
-      const imbrex::Data<double>& cells = cells_[index(block)];
-      if (cells.owner() != team_.rank() ||
-          !is_part(problem_, expected, block, cells.view().data())) {
-        right = 0;
-      }
-    }
-    MPI_Allreduce(MPI_IN_PLACE, &right, 1, MPI_INT, MPI_MIN, team_.all());
-    return right != 0;
+    periods_.last() = {before, after, moved};
   }
 
   const tiled::Team& team_;
@@ -180,15 +136,24 @@ class Stencil {
   const Options options_;
   const std::vector<int> curve_;
   std::vector<int> owners_;  // of blocks, as of what is inserted
-  // Indexed by period and block; the tasks of one block write an entry, one after the other.
-  std::vector<std::int64_t> took_ns_;
-  std::vector<Period> periods_;
-  double longest_ = 0;  // of ranks, of all periods, times the number of ranks
-  double mean_ = 0;
+  Periods periods_;
   imbrex::Space space_;  // waits, at its end, for bodies that use what stands above
   std::vector<imbrex::Data<double>> cells_;
   std::array<std::vector<imbrex::Data<double>>, 2> edges_;  // of even and of odd steps
 };
+
+// The seconds of the outcome are from a barrier to the last rank's end.
+template <class Computation>
+Outcome measure(const tiled::Team& team, Computation&& computation,
+                const std::vector<double>& expected) {
+  MPI_Barrier(team.all());
+  const double start = MPI_Wtime();
+  computation.run();
+  const double mine = MPI_Wtime() - start;
+  Outcome outcome = computation.outcome(expected);
+  MPI_Allreduce(&mine, &outcome.seconds, 1, MPI_DOUBLE, MPI_MAX, team.all());
+  return outcome;
+}
 
 }  // namespace
 
@@ -208,14 +173,10 @@ tiled::KernelTimes measure_kernels(const Problem& problem) {
 
 Outcome run(const tiled::Team& team, const Problem& problem, const Kernels& kernels,
             const Options& options, const std::vector<double>& expected) {
-  Stencil stencil(team, problem, kernels, options);
-  MPI_Barrier(team.all());
-  const double start = MPI_Wtime();
-  stencil.run();
-  const double mine = MPI_Wtime() - start;
-  Outcome outcome = stencil.outcome(expected);
-  MPI_Allreduce(&mine, &outcome.seconds, 1, MPI_DOUBLE, MPI_MAX, team.all());
-  return outcome;
+  if (options.variant == Variant::tasks || options.variant == Variant::iterate) {
+    return measure(team, Messages(team, problem, kernels, options), expected);
+  }
+  return measure(team, Stencil(team, problem, kernels, options), expected);
 }
 
 }  // namespace stencil2d

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One run of the stencil by tasks that every rank inserts, whose blocks may move between ranks.
+// One run of the stencil: by tasks that every rank inserts, whose blocks may move between ranks, or
+// by tasks with messages.
 #pragma once
 
 #include <cstdint>
@@ -48,9 +49,16 @@ struct Outcome {
   bool right;                   // every block is as in `expected`
 };
 
+enum class Variant : std::uint8_t {
+  fixed,    // data with owners, which stay
+  moving,   // data with owners, which change at the end of a period
+  tasks,    // messages by plain MPI in tasks
+  iterate,  // the tasks of two steps of `tasks`, created once by imbrex::iterate()
+};
+
 struct Options {
-  int every = 10;      // steps of a period
-  bool moving = true;  // else blocks stay where they are
+  int every = 10;  // steps of a period
+  Variant variant = Variant::moving;
 };
 
 // `expected`: the field at the end; empty: not compared. Collective.

@@ -87,7 +87,10 @@ TEST(distribution, zero_weights_and_one_block_have_imbalance_one) {
 constexpr Problem small{.blocks = 6, .side = 5, .steps = 25, .rounds = 2, .hot = 20, .radius = 0.3,
                         .turns = 1};
 
-TEST(both_variants, have_the_bits_of_the_field_that_plain_loops_make) {
+constexpr Variant all_variants[] = {Variant::fixed, Variant::moving, Variant::tasks,
+                                    Variant::iterate};
+
+TEST(all_variants, have_the_bits_of_the_field_that_plain_loops_make) {
   const tiled::Team team({1, rank_count()});
   Problem problems[] = {small, small, small, small};
   problems[1].blocks = 1;
@@ -95,14 +98,15 @@ TEST(both_variants, have_the_bits_of_the_field_that_plain_loops_make) {
   problems[3].steps = 1;
   for (const Problem& problem : problems) {
     const std::vector<double> expected = compute_serially(problem);
-    for (const bool moving : {false, true}) {
+    for (const Variant variant : all_variants) {
       for (const int every : {1, 4, 100}) {
-        SCOPED_TRACE(testing::Message() << "moving " << moving << ", every " << every);
-        const Outcome outcome = run(team, problem, {}, {every, moving}, expected);
+        SCOPED_TRACE(testing::Message() << "variant " << static_cast<int>(variant) << ", every "
+                                        << every);
+        const Outcome outcome = run(team, problem, {}, {every, variant}, expected);
         EXPECT_TRUE(outcome.right);
         EXPECT_EQ(outcome.periods.size(),
                   static_cast<std::size_t>((problem.steps + every - 1) / every));
-        if (moving) continue;
+        if (variant == Variant::moving) continue;
         for (const Period& period : outcome.periods) EXPECT_EQ(period.moved, 0);
       }
     }
@@ -113,7 +117,9 @@ TEST(a_wrong_field, is_noticed) {
   const tiled::Team team({1, rank_count()});
   std::vector<double> expected = compute_serially(small);
   expected.back() += 1e-15;
-  EXPECT_FALSE(run(team, small, {}, {}, expected).right);
+  for (const Variant variant : all_variants) {
+    EXPECT_FALSE(run(team, small, {}, {.variant = variant}, expected).right);
+  }
 }
 
 // One rank is slower than the others, so blocks leave it. A sleep counts as the time that it stands
@@ -123,8 +129,8 @@ TEST(moving_blocks, take_the_imbalance_away) {
   Problem problem = small;
   problem.hot = 1;
   const Kernels kernels(tiled::KernelTimes{team.rank() == 0 ? 4e-4 : 1e-4});
-  const Outcome fixed = run(team, problem, kernels, {5, false}, {});
-  const Outcome moving = run(team, problem, kernels, {5, true}, {});
+  const Outcome fixed = run(team, problem, kernels, {5, Variant::fixed}, {});
+  const Outcome moving = run(team, problem, kernels, {5, Variant::moving}, {});
   int moved = 0;
   for (const Period& period : moving.periods) moved += period.moved;
   EXPECT_EQ(moved > 0, team.size() > 1);

@@ -13,6 +13,13 @@
 
 namespace task_bench {
 
+// The steps from `first` to below `end`.
+struct Steps {
+  int first = 0;
+  int end = 0;
+  [[nodiscard]] int count() const noexcept { return end - first; }
+};
+
 // Thread safety: any thread reads; nobody writes after the constructor.
 class Graph {
  public:
@@ -43,6 +50,10 @@ class Graph {
   // The columns of other ranks whose outputs of `step` tasks of this rank read.
   [[nodiscard]] const Set& imports(const int step) const { return at(step).imports; }
 
+  // The longest row of steps of which s and s + period() have equal columns and sets.
+  [[nodiscard]] Steps repeated() const noexcept { return repeated_; }
+  [[nodiscard]] int period() const noexcept { return period_; }
+
  private:
   struct Step {
     Columns columns, mine;
@@ -57,9 +68,9 @@ class Graph {
   const Shape shape_;
   const int rank_, ranks_;
   Columns mine_;
-  int period_;
-  // With a period: the first step, the steps of one period, and the last step. Else all steps.
-  std::vector<Step> steps_;
+  const int period_;
+  const Steps repeated_;
+  std::vector<Step> steps_;  // of the repeated steps, those of one period
 };
 
 }  // namespace task_bench

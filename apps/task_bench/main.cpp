@@ -26,7 +26,9 @@ void start(int& argc, char**& argv) {
 }
 
 int run_all(int argc, char** argv) {
-  return run(argc, argv, {{"tasks", run_tasks, workers}, {"data", run_data, workers}});
+  return run(argc, argv, {{"tasks", run_tasks, workers},
+                          {"iterate", run_iterate, workers},
+                          {"data", run_data, workers}});
 }
 
 }  // namespace

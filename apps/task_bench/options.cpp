@@ -43,8 +43,8 @@ void add_work(CommandLine& line, Options& options, int& scratch_kib) {
 
 void add_rest(CommandLine& line, Options& options, std::vector<int>& fault) {
   line.text("--variant", options.variant,
-            "mpi, openmp (with MPI), tasks (imbrex's, with blocking messages), or data "
-            "(imbrex's data with owners)");
+            "mpi, openmp (with MPI), tasks (imbrex's, with blocking messages), iterate (these "
+            "tasks, created once), or data (imbrex's data with owners)");
   line.number("--limit-ms", options.limit_ms, {0.001, 1e9},
               "A run gets fewer steps if its kernels alone would take longer");
   line.number("--repeat", options.repeat, {1, 1'000'000}, "Sweeps over --rounds");

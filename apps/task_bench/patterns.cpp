@@ -39,7 +39,6 @@ Set inside(const Shape& shape, const Set& columns) {
 
 Columns every_column(const Shape& shape, int) { return {0, shape.width}; }
 int always_equal(const Shape&) { return 1; }
-int never_equal(const Shape&) { return 0; }
 
 Set none(const Shape&, int, int) { return {}; }
 Set own(const Shape&, int, const int column) { return {column}; }
@@ -156,8 +155,8 @@ const std::vector<Pattern>& all_patterns() {
       {"stencil_1d", true, every_column, stencil, stencil, always_equal},
       {"stencil_1d_periodic", true, every_column, stencil_periodic, stencil_periodic,
        always_equal},
-      {"dom", true, diagonal, sweep_inputs, sweep_readers, never_equal},
-      {"tree", true, level, parent, children, never_equal},
+      {"dom", true, diagonal, sweep_inputs, sweep_readers, always_equal},
+      {"tree", true, level, parent, children, always_equal},
       {"fft", true, every_column, fft_inputs, fft_readers, levels},
       {"all_to_all", true, every_column, all, all, always_equal},
       {"nearest", true, every_column, nearest_inputs, nearest_readers, always_equal},

@@ -42,8 +42,7 @@ struct Pattern {
   Set (*inputs)(const Shape& shape, int step, int column);
   // The columns of step + 1 whose tasks read (step, column): the reverse of `inputs`.
   Set (*readers)(const Shape& shape, int step, int column);
-  // Steps s and s + period have equal sets if neither is the first or the last step; 0: the sets of
-  // any two steps may differ.
+  // `inputs` and `readers` give equal sets for the steps s and s + period.
   int (*period)(const Shape& shape);
 };
 

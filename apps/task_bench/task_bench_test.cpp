@@ -170,6 +170,34 @@ TEST(graph, has_the_sets_of_its_pattern_in_every_step) {
   });
 }
 
+TEST(graph, has_equal_sets_in_repeated_steps_a_period_apart) {
+  for_each_case([](const Pattern& pattern, const Shape& shape) {
+    const Graph graph(pattern, shape, 0, 1);
+    const Steps repeated = graph.repeated();
+    EXPECT_LE(repeated.end, shape.steps);
+    for (int step = repeated.first; step + graph.period() < repeated.end; ++step) {
+      const int later = step + graph.period();
+      const Columns columns = pattern.columns(shape, step);
+      EXPECT_EQ(columns.first, pattern.columns(shape, later).first);
+      EXPECT_EQ(columns.end, pattern.columns(shape, later).end);
+      for (int column = columns.first; column < columns.end; ++column) {
+        EXPECT_EQ(inputs(pattern, shape, step, column), inputs(pattern, shape, later, column));
+        EXPECT_EQ(readers(pattern, shape, step, column), readers(pattern, shape, later, column));
+      }
+    }
+  });
+}
+
+TEST(graph, repeats_all_steps_but_those_at_its_ends) {
+  for (const Pattern& pattern : all_patterns()) {
+    const Shape shape{16, 1000, 5, 1};
+    const Steps repeated = Graph(pattern, shape, 0, 1).repeated();
+    const std::string_view name = pattern.name;
+    EXPECT_EQ(repeated.first, name == "dom" ? 16 : name == "tree" ? 5 : 1) << name;
+    EXPECT_EQ(repeated.end, name == "dom" ? 984 : 999) << name;
+  }
+}
+
 // Each rank knows which outputs it gets, and each owner to which ranks it sends: both from the sets
 // of the tasks alone.
 TEST(graphs_of_ranks, agree_on_owners_and_on_messages) {

@@ -5,6 +5,7 @@
 //   mpi     a rank is one thread; messages are posted before and sent during the step's tasks
 //   openmp  a parallel loop over the rank's columns; the first thread exchanges messages
 //   tasks   imbrex's tasks with accesses, which receive and send by blocking calls
+//   iterate the tasks of the steps that repeat are created once, by imbrex::iterate()
 //   data    imbrex's data with owners: every rank inserts the whole graph
 #pragma once
 
@@ -15,6 +16,7 @@ namespace task_bench {
 [[nodiscard]] double run_mpi(const Run& run, Board& board);
 [[nodiscard]] double run_openmp(const Run& run, Board& board);
 [[nodiscard]] double run_tasks(const Run& run, Board& board);
+[[nodiscard]] double run_iterate(const Run& run, Board& board);
 [[nodiscard]] double run_data(const Run& run, Board& board);
 
 // The message that carries the output of a task. Two outputs that are in flight at a time between
