@@ -63,7 +63,7 @@ class Sequence {
     for (int rank = 0; rank < ranks; ++rank) {
       owned_.emplace_back(&make(rank), &make(rank));
     }
-    const auto body = [this] { gate_.future().get(); };
+    auto body = [this] { gate_.future().get(); };
     using Body = detail::DataBody<decltype(body), std::tuple<>>;
     const detail::DataAccess writes{version_, detail::DataMode::out};
     void* const memory =

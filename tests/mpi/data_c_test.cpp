@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <string>
 
 #include "mpi_test.hpp"
@@ -66,6 +67,39 @@ class DataInC : public testing::Test {
   imbrex_space_t space_ = nullptr;
   int value_ = 5;
 };
+
+TEST_F(DataInC, a_loop_inserts_one_period_and_runs_each_iteration) {
+  struct Loop {
+    std::function<int(imbrex_data_t)> insert;
+    std::array<imbrex_data_t, 2> numbers;
+    int calls;
+  } loop{[this](const imbrex_data_t data) { return insert(add_one, data, IMBREX_INOUT); },
+         {make(0), make(ring_.size - 1)}, 0};
+  const auto body = [](void* const argument, const std::int64_t i) {
+    Loop& it = *static_cast<Loop*>(argument);
+    ++it.calls;
+    return it.insert(it.numbers[static_cast<std::size_t>(i % 2)]);
+  };
+  ASSERT_EQ(imbrex_space_iterate(space_, 7, 2, body, &loop, IMBREX_HERE), IMBREX_SUCCESS)
+      << imbrex_message();
+  EXPECT_EQ(loop.calls, 2);
+  ASSERT_EQ(imbrex_space_finish(space_), IMBREX_SUCCESS) << imbrex_message();
+  for (const int which : {0, 1}) {
+    if (ring_.rank != (which == 0 ? 0 : ring_.size - 1)) continue;
+    imbrex_data_view view{};
+    ASSERT_EQ(imbrex_data_get(loop.numbers[static_cast<std::size_t>(which)], &view),
+              IMBREX_SUCCESS);
+    EXPECT_EQ(*static_cast<int*>(view.memory), 4 - which);
+  }
+}
+
+TEST_F(DataInC, a_loop_without_a_body_or_whose_body_fails_is_refused) {
+  EXPECT_EQ(imbrex_space_iterate(space_, 7, 1, nullptr, nullptr, IMBREX_HERE), IMBREX_ERR_USE);
+  EXPECT_TRUE(message_has("the body of imbrex_space_iterate()"));
+  const auto fails = [](void*, std::int64_t) { return 3; };
+  EXPECT_EQ(imbrex_space_iterate(space_, 7, 1, fails, nullptr, IMBREX_HERE), IMBREX_ERR_USE);
+  EXPECT_TRUE(message_has("the body of imbrex_space_iterate() returned 3"));
+}
 
 TEST_F(DataInC, a_matrix_of_the_program_goes_away_and_comes_back) {
   std::array<int, 12> memory{};

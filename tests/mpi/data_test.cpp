@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -231,6 +232,140 @@ TEST(DataWithOwners, wrong_insertions_say_what_is_wrong) {
   });
   space.discard(a);
   wrong("discarded", [&] { space.task("x").in(a).on(0).launch([](auto) {}); });
+}
+
+// ---- loops -----------------------------------------------------------------------------------
+
+TEST(LoopOfData, inserts_one_period_and_runs_each_iteration) {
+  const Ring ring;
+  constexpr int count = 50;
+  const auto play = [&](Space& space, const bool loops) {
+    std::vector<Data<std::int64_t>> parts, sums;
+    for (int i = 0; i < ring.size; ++i) {
+      parts.push_back(space.data<std::int64_t>(i, 600));
+      sums.push_back(space.data<std::int64_t>(i, 1));
+    }
+    const auto insert = [&](std::int64_t) {
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        space.task("grow").inout(parts[i]).launch([i](View<std::int64_t> to) {
+          for (std::int64_t& element : to) element += static_cast<std::int64_t>(i) + 1;
+        });
+      }
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        space.task("sum").in(parts[(i + 1) % parts.size()]).inout(sums[i]).launch(
+            [](View<const std::int64_t> from, View<std::int64_t> to) { to[0] += from[599]; });
+      }
+    };
+    if (loops) {
+      space.iterate(count, insert);
+    } else {
+      for (int i = 0; i < count; ++i) insert(i);
+    }
+    space.finish();
+    return sums[static_cast<std::size_t>(ring.rank)].view()[0];
+  };
+  Space plain(ring.comm), looping(ring.comm);
+  EXPECT_EQ(play(looping, true), play(plain, false));
+  const SpaceCounters counters = looping.counters();
+  EXPECT_EQ(counters.inserted, 2 * static_cast<std::uint64_t>(ring.size));
+  EXPECT_EQ(counters.tasks, 2 * count);
+  EXPECT_EQ(counters.versions_sent, ring.size > 1 ? count : 0);
+}
+
+TEST(LoopOfData, a_task_knows_its_iteration) {
+  const Ring ring;
+  Space space(ring.comm);
+  const auto last = space.data<std::int64_t>(ring.size - 1, 2);
+  space.iterate(5, [&](std::int64_t) {
+    space.task("note").inout(last).launch([](const std::int64_t i, View<std::int64_t> to) {
+      to[0] = to[0] * 10 + i;
+      to[1] = iteration();
+    });
+  });
+  space.move(last, 0);
+  space.finish();
+  if (ring.rank != 0) return;
+  EXPECT_EQ(last.view()[0], 1234);
+  EXPECT_EQ(last.view()[1], 4);
+}
+
+TEST(LoopOfData, children_of_a_body_end_with_it_and_their_failure_is_its_failure) {
+  const Ring ring;
+  Space space(ring.comm, {.name = "s"});
+  const int last = ring.size - 1;
+  const auto a = space.data<int>(last, 1, nullptr, "a"), b = space.data<int>(0, 1);
+  space.iterate(6, [&](std::int64_t) {
+    space.task("parent").inout(a).launch([](const std::int64_t i, View<int> to) {
+      task("child").launch([i, to] {
+        if (i == 3) throw std::runtime_error("wrong child");
+        ++to[0];
+      });
+    });
+    space.task("needs").in(a).inout(b).launch(
+        [](View<const int> from, View<int> to) { to[0] = from[0]; });
+  });
+  const std::string text = thrown_by([&] { space.finish(); });
+  EXPECT_TRUE(names(text, "wrong child")) << text;
+  if (ring.rank == 0) {
+    EXPECT_TRUE(names(thrown_by([&] { (void)b.view(); }), "in iteration 3"));
+  }
+}
+
+TEST(LoopOfData, has_no_early_end) {
+  const Ring ring;
+  Space space(ring.comm);
+  const auto a = space.data<int>(0, 1);
+  space.iterate(3, [&](std::int64_t) {
+    space.task("stop").inout(a).launch([](View<int>) { stop_iterating(); });
+  });
+  EXPECT_TRUE(names(thrown_by([&] { space.finish(); }), "which does not decide"));
+}
+
+TEST(LoopOfData, refuses_what_cannot_repeat) {
+  const Ring ring;
+  Space space(ring.comm, {.name = "s"});
+  const auto a = space.data<int>(0, 1, nullptr, "a");
+  const auto b = space.data<int>(ring.size - 1, 1, nullptr, "b");
+  const auto none = space.temporary<int>(1, "t");
+  const auto wrong = [&](const char* const part, const auto& body) {
+    const std::string text = thrown_by([&] { space.iterate(4, body); });
+    EXPECT_TRUE(names(text, part)) << text;
+  };
+  const auto write = [&](const Data<int>& data) {
+    space.task("write").out(data).launch([](View<int> to) { to[0] = 1; });
+  };
+  wrong("has inserted no task", [](std::int64_t) {});
+  wrong("finish() of space \"s\" in the body", [&](std::int64_t) { space.finish(); });
+  wrong("view() of space \"s\" in the body", [&](std::int64_t) { (void)a.view(); });
+  wrong("a new datum of space", [&](std::int64_t) { (void)space.data<int>(0, 1); });
+  wrong("iterate() of space \"s\" in the body",
+        [&](std::int64_t) { space.iterate(1, [](std::int64_t) {}); });
+  wrong("flush() of space \"s\" in the body", [&](std::int64_t) { space.flush(a); });
+  wrong("discard() of space \"s\" in the body", [&](std::int64_t) { space.discard(a); });
+  wrong("move() of space \"s\" in the body", [&](std::int64_t) { space.move(a, 0); });
+  wrong("a reduction of space \"s\" in the body", [&](std::int64_t) {
+    space.task("add").reduce(a, op::sum).on(0).launch([](View<int>) {});
+  });
+  space.task("again").out(a).launch([](View<int> to) { to[0] = 1; });
+  wrong("no task has written",
+        [&](std::int64_t) { space.task("x").in(none).on(0).launch([](auto) {}); });
+  wrong("out of the body", [&](std::int64_t) {
+    write(b);
+    throw std::runtime_error("out of the body");
+  });
+  EXPECT_TRUE(names(
+      thrown_by([&] { space.iterate(1, {.period = 0}, [](std::int64_t) {}); }), ".period = 0"));
+  EXPECT_TRUE(names(thrown_by([&] {
+    space.task("x").out(a).launch([](std::int64_t, View<int>) {});
+  }), "outside of the body of its iterate()"));
+  bool was_called = false;
+  space.iterate(0, [&](std::int64_t) { was_called = true; });
+  space.iterate(-1, [&](std::int64_t) { was_called = true; });
+  EXPECT_FALSE(was_called);
+  space.finish();
+  if (ring.rank == 0) {
+    EXPECT_EQ(a.view()[0], 1);
+  }
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A program on data with owners that uses each kind of access and movement. Rank 0 prints the
 // counters of all ranks, and owners_test.py compares them with those of a simulation. `random`
-// draws sequences of insertions, `lead` has a copy that leads to a send; other arguments do what
-// cannot be simulated.
+// draws sequences of insertions, `loop` plans one period once, `lead` has a copy that leads to a
+// send; other arguments do what cannot be simulated.
 #include <imbrex/data.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/work_pool.hpp>
@@ -195,6 +195,20 @@ void run_random() {
   print_all(all);
 }
 
+// The body inserts `what`, which no loop can repeat.
+void insert_refused_loop(Space& space, const std::string_view what, const Data<double>& datum) {
+  space.iterate(4, [&](std::int64_t) {
+    space.task("make").out(datum).launch([](View<double>) {});
+    if (what == "flush") space.flush(datum);
+    if (what == "flush of all") space.flush();
+    if (what == "discard") space.discard(datum);
+    if (what == "move") space.move(datum, 0);
+    if (what == "reduction") {
+      space.task("reduce").reduce(datum, imbrex::op::sum).on(0).launch([](View<double>) {});
+    }
+  });
+}
+
 void run(const std::string_view mistake) {
   if (mistake == "random") return run_random();
   if (mistake == "code") std::atexit([] { std::_Exit(3); });
@@ -208,6 +222,15 @@ void run(const std::string_view mistake) {
   std::vector<Data<double>> parts;
   for (int rank = 0; rank < space.size(); ++rank) parts.push_back(space.data<double>(rank, 1000));
   const auto largest = space.data<double>(space.size() - 1, 1);
+  if (mistake == "loop") {
+    space.iterate(4, [&](std::int64_t) {
+      space.task("make").out(largest).launch([](View<double> to) { to[0] = 1; });
+      read_on_all(space, largest, parts);
+    });
+    space.finish();
+    return print_all(counters_of(space));
+  }
+  if (mistake.starts_with("loop ")) insert_refused_loop(space, mistake.substr(5), largest);
   const auto big = space.matrix<double>(0, 200, 200);
   const auto passing = space.temporary<double>(600);
   for (int round = 0; round < 3; ++round) {

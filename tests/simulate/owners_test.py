@@ -53,8 +53,8 @@ class Owners(unittest.TestCase):
 
     def test_a_simulation_counts_on_each_rank_what_a_run_counts(self):
         for ranks in (2, 4):
-            for arguments in ([], ["random"]):
-                kernels = "task=1us,reduce=2us" if arguments == ["random"] else KERNELS
+            for arguments, kernels in (([], KERNELS), (["random"], "task=1us,reduce=2us"),
+                                       (["loop"], "make=100us,look=300us")):
                 record, = self.records("--ranks", ranks, "--tree", "star", arguments=arguments,
                                        kernels=kernels)
                 self.assertEqual(self.counted(record), self.measured(ranks, *arguments))
@@ -102,6 +102,21 @@ class Owners(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(text, done.stderr)
             self.assertFalse(self.json.exists())
+
+    def test_a_loop_is_refused_as_a_run_refuses_it(self):
+        for argument, text in (("flush", "flush()"), ("flush of all", "flush()"),
+                               ("discard", "discard()"), ("move", "move()"),
+                               ("reduction", "a reduction")):
+            text = f'{text} of space "test" in the body of iterate()'
+            arguments = ["loop " + argument]
+            done = self.simulate("--ranks", 2, arguments=arguments)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(text, done.stderr)
+            self.assertFalse(self.json.exists())
+            run = subprocess.run([*self.mpirun, "1", self.program, *arguments],
+                                 capture_output=True, text=True, check=False, timeout=120)
+            self.assertNotEqual(run.returncode, 0)
+            self.assertIn(text, run.stdout + run.stderr)
 
     def test_a_value_that_is_looked_at_is_named(self):
         done = self.simulate("--ranks", 2, arguments=["stops"])

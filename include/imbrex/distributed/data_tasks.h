@@ -102,6 +102,18 @@ int imbrex_data_flush(imbrex_data_t data, const char* file, int line);
 int imbrex_data_discard(imbrex_data_t data, const char* file, int line);
 int imbrex_data_move(imbrex_data_t data, int owner, const char* file, int line);
 
+/* Inserts the tasks of one iteration by imbrex_data_launch(), without reductions. Returns 0; any
+   other value ends the call with IMBREX_ERR_USE, and nothing of the loop runs. */
+typedef int imbrex_space_loop_body(void* argument, int64_t iteration);
+/* Does what a loop does that calls the body for each iteration from 0 to `count` - 1, if the body
+   inserts the same sequence in an iteration as `period` iterations before. Calls it for one period;
+   the tasks then run in each iteration without being inserted. All ranks call it at the same place
+   of the sequence. A task learns its iteration by imbrex_iteration(); it must not call
+   imbrex_stop_iterating(), since the loop has no early end. Suspends until the tasks of this rank
+   have run. Failures of tasks: imbrex_space_finish(). */
+int imbrex_space_iterate(imbrex_space_t space, int64_t count, int64_t period,
+                         imbrex_space_loop_body* body, void* argument, const char* file, int line);
+
 /* Collective. Suspends until all inserted tasks have run. IMBREX_ERR_TASK: a task has failed, on
    any rank. */
 int imbrex_space_finish(imbrex_space_t space);

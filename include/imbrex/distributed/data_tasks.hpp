@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <source_location>
 #include <span>
 #include <tuple>
@@ -18,6 +19,7 @@
 
 #include "imbrex/accumulator.hpp"
 #include "imbrex/detail/distributed/data_space.hpp"
+#include "imbrex/iterate.hpp"
 #include "imbrex/name.hpp"
 #include "imbrex/error.hpp"
 
@@ -177,7 +179,28 @@ struct DataBody : DataTask {
   static void drop(void* closure) noexcept {
     destroy_object(static_cast<DataBody*>(closure)->function);
   }
-  static constexpr BodyOps ops{&run, &drop, nullptr};
+  // ---- in the body of SpaceBase::iterate() ----
+  static void run_again(void* closure) {
+    auto& self = *static_cast<DataBody*>(closure);
+    std::apply([&self](const auto&... part) { self.function(part.of(self.places)...); },
+               self.parts);
+  }
+  static std::span<const std::byte> captured(void* closure) noexcept {
+    return captured_by(static_cast<DataBody*>(closure)->function);
+  }
+  static constexpr RepeatOps repeat{&run_again, &captured};
+  static constexpr BodyOps ops{&run, &drop, nullptr, nullptr, nullptr, &repeat};
+};
+
+// A function that takes the number of its iteration before the views.
+template <class F>
+struct DataByIteration {
+  F function;
+  template <class... Views>
+    requires std::invocable<F&, std::int64_t, Views...>
+  void operator()(Views&&... views) {
+    static_cast<void>(function(iteration(), std::forward<Views>(views)...));
+  }
 };
 
 template <class T, class Op>
@@ -302,6 +325,17 @@ class [[nodiscard]] DataTaskBuilder {
     }
     detail::insert_here(space_, memory);
   }
+  /// In the body of iterate() only: the function gets the number of its iteration before the views,
+  /// as std::int64_t. Throws Error elsewhere.
+  template <class F>
+    requires(
+        !std::invocable<std::decay_t<F>&, decltype(std::declval<Parts>().of(nullptr))...> &&
+        std::invocable<std::decay_t<F>&, std::int64_t,
+                       decltype(std::declval<Parts>().of(nullptr))...>)
+  void launch(F&& function) && {
+    detail::check_iterates(space_, "launch() of a function that takes the number of its iteration");
+    std::move(*this).launch(detail::DataByIteration<std::decay_t<F>>{std::forward<F>(function)});
+  }
 
  private:
   template <class... Others>
@@ -410,6 +444,42 @@ class SpaceBase {
   void move(const Data<T>& data, const int owner,
             const std::source_location where = std::source_location::current()) {
     detail::move_datum(data.datum(), owner, where);
+  }
+
+  /// Does what `for (i = 0; i < count; ++i) body(i)` does, for a body that only inserts into this
+  /// space, and inserts the same sequence in iteration i as in i - period. All ranks call it at the
+  /// same place of the sequence. The body is called for one period. Each rank plans its tasks and
+  /// transfers once, and then runs them in each iteration without insertion. There is no barrier
+  /// between iterations. `tasks_ahead` does not count: a rank keeps one period of its tasks.
+  ///
+  /// A task learns its iteration by a parameter before the views, launch([](std::int64_t i, ...)),
+  /// or by iteration(). If a task throws, the loop goes on, as a loop of insertions would: tasks
+  /// that need its results do not run until the data are written anew, and finish() throws. Child
+  /// tasks end with the body that has spawned them. stop_iterating() in a task throws Error: the
+  /// loop has no early end.
+  ///
+  /// Suspends until the tasks of this rank have run, also those before the loop. A count of 0 or
+  /// below: nothing runs, and the body is not called. Throws Error for a period below 1; for a body
+  /// that has inserted no task, or a reduction; and for one that calls flush(), discard(), move(),
+  /// finish(), data(), view() or iterate() of the space. Then nothing has run. IMBREX_CHECK=1 calls
+  /// the body for a second period and compares.
+  template <class F>
+    requires std::invocable<F&, std::int64_t>
+  void iterate(const std::int64_t count, const IterateOptions& options, F&& body,
+               const std::source_location& where = std::source_location::current()) {
+    using Function = std::remove_reference_t<F>;
+    detail::iterate_data(*space_, {count, options.period, where, "iterate()"},
+                         [](void* const argument, const std::int64_t i) {
+                           (*static_cast<Function*>(argument))(i);
+                         },
+                         const_cast<void*>(static_cast<const void*>(std::addressof(body))));
+  }
+  /// With the period 1.
+  template <class F>
+    requires std::invocable<F&, std::int64_t>
+  void iterate(const std::int64_t count, F&& body,
+               const std::source_location& where = std::source_location::current()) {
+    iterate(count, IterateOptions{}, std::forward<F>(body), where);
   }
 
   /// Collective: all ranks call it at the same place of the sequence. Suspends until all tasks that

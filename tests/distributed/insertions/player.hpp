@@ -20,6 +20,7 @@
 
 #include "distributed/insertions/sequence.hpp"
 #include "imbrex/distributed/data_tasks.hpp"
+#include "imbrex/iterate.hpp"
 
 namespace imbrex::test {
 
@@ -37,6 +38,7 @@ class Player {
     for (std::size_t i = 0; i < sequence_.operations.size(); ++i) {
       if (slow && random_() % 16 == 0) sleep_us(random_() % 500);
       insert(sequence_.operations[i], i);
+      i += sequence_.operations[i].length;
     }
     space_.flush();
     finish();
@@ -45,8 +47,8 @@ class Player {
   void compare() {
     for (std::size_t i = 0; i < ran_.size(); ++i) {
       const Operation& operation = sequence_.operations[i];
-      const bool here = operation.runs && operation.executor == space_.rank();
-      ASSERT_EQ(ran_[i].load(), here ? 1 : 0) << "runs of operation " << i;
+      const int here = operation.executor == space_.rank() ? operation.runs : 0;
+      ASSERT_EQ(ran_[i].load(), here) << "runs of operation " << i;
     }
     for (std::size_t i = 0; i < data_.size(); ++i) {
       const Model& model = sequence_.models[i];
@@ -159,14 +161,28 @@ class Player {
       case What::discard: return space_.discard(datum());
       case What::move: return space_.move(datum(), operation.on);
       case What::finish: return finish();
+      case What::loop: return insert_loop(operation, index);
     }
+  }
+
+  void insert_loop(const Operation& loop, const std::size_t index) {
+    space_.iterate(loop.count, {.period = loop.period}, [&](const std::int64_t iteration) {
+      for (std::size_t i = index + 1; i <= index + loop.length; ++i) {
+        const Operation& operation = sequence_.operations[i];
+        if (operation.offset == iteration % loop.period) insert(operation, i);
+      }
+    });
+  }
+  // The iteration of the running task, in which operations of loops know themselves to be.
+  [[nodiscard]] std::int64_t iteration_of(const std::size_t index) const {
+    return sequence_.operations[index].offset < 0 ? 0 : iteration();
   }
 
   // Every body calls this first. Some bodies take their time.
   void begin_body(const std::size_t index) {
     ran_[index].fetch_add(1);
     if (index % 29 == 0) sleep_us(200);
-    if (sequence_.operations[index].throws) {
+    if (sequence_.operations[index].throws_at(static_cast<int>(iteration_of(index)))) {
       throw std::runtime_error(planned(static_cast<int>(index)));
     }
   }
@@ -178,7 +194,9 @@ class Player {
     if (plan_.trimmed && !task.concerns()) return;
     std::move(task).launch([this, index](const View<Word> part) {
       begin_body(index);
-      for_each(part, [&](Word& word, const std::size_t i) { word += added(index, i); });
+      for_each(part, [&](Word& word, const std::size_t i) {
+        word += added(number_of(index, iteration_of(index)), i);
+      });
     });
   }
 
@@ -193,7 +211,7 @@ class Player {
     std::move(task).launch([this, index](const Views<const Word> reads, const Views<Word> updates,
                                          const Views<Word> writes) {
       begin_body(index);
-      Word digest = index;
+      Word digest = number_of(index, iteration_of(index));
       for (std::size_t i = 0; i < reads.size(); ++i) {
         digest = mixed(digest, digest_of(elements_of(reads[i])));
       }

@@ -25,10 +25,11 @@ struct Plan {
   bool trimmed = false;   // ranks leave out what does not concern them; only owners write
   bool moves = true;      // and reductions, discards, temporaries
   unsigned failing = 0;   // of 1000 tasks that throw
+  bool loops = true;      // some parts of the sequence repeat, by iterate()
   std::size_t longest = 1500;  // elements of a datum
 };
 
-enum class What : std::uint8_t { task, reduce, flush, discard, move, finish };
+enum class What : std::uint8_t { task, reduce, flush, discard, move, finish, loop };
 struct Operation {
   What what = What::task;
   std::vector<int> reads, writes, updates;
@@ -36,10 +37,21 @@ struct Operation {
   int on = -1;
   int priority = 0;
   bool throws = false;
+  int throws_in = -1;  // the iteration; -1: in each
+
+  // A loop: so many operations behind it are its body.
+  std::size_t length = 0;
+  int count = 0;
+  int period = 1;
+  int offset = -1;  // of an operation in a loop: its iteration in the period
 
   // Derived from the sequence.
   int executor = -1;  // of a task
-  bool runs = false;  // its body does, there
+  int runs = 0;       // how often its body does, there
+
+  [[nodiscard]] bool throws_at(const int iteration) const noexcept {
+    return throws && (throws_in < 0 || throws_in == iteration);
+  }
 };
 
 // The exceptions that finish() may throw: one of `causes`, the numbers of operations that have
@@ -77,8 +89,13 @@ struct Sequence {
 inline void leave(std::vector<Word>& value, const Word digest) {
   for (std::size_t i = 0; i < value.size(); ++i) value[i] = mixed(digest, i);
 }
-[[nodiscard]] inline Word added(const std::size_t operation, const std::size_t element) noexcept {
-  return operation * 1000003 + element;
+// The number of an operation in an iteration; 0 outside of loops.
+[[nodiscard]] inline Word number_of(const std::size_t operation, const std::int64_t iteration)
+    noexcept {
+  return operation + static_cast<Word>(iteration) * 7919;
+}
+[[nodiscard]] inline Word added(const Word number, const std::size_t element) noexcept {
+  return number * 1000003 + element;
 }
 
 class Maker {
@@ -116,29 +133,99 @@ class Maker {
   }
 
   void add() {
+    if (plan_.loops && draw(16) == 0) return add_loop();
+    std::optional<Operation> made = choose(true);
+    if (!made) return;
+    apply(*made, made_.operations.size(), 0);
+    made_.operations.push_back(*made);
+  }
+
+  // A loop that iterate() would refuse is left out: its second period runs elsewhere, or lacks a
+  // value.
+  void add_loop() {
+    const auto models = made_.models;
+    const auto thrown = thrown_;
+    const std::size_t at = made_.operations.size();
+    Operation loop;
+    loop.what = What::loop;
+    loop.count = 1 + static_cast<int>(draw(7));
+    loop.period = 1 + static_cast<int>(draw(3));
+    const int period = std::min(loop.count, loop.period);
+    made_.operations.push_back(loop);
+    bool right = false;
+    for (int offset = 0; offset < period; ++offset) {
+      for (unsigned left = 1 + draw(6); left > 0; --left) {
+        std::optional<Operation> made = choose(false);
+        if (!made) continue;
+        made->offset = offset;
+        if (draw(2) == 0) made->throws_in = static_cast<int>(draw(7));
+        apply(*made, made_.operations.size(), offset);
+        made_.operations.push_back(*made);
+        right = right || made->executor >= 0;
+      }
+    }
+    made_.operations[at].length = made_.operations.size() - at - 1;
+    for (int i = period; i < loop.count && right; ++i) right = repeat(at, i, true);
+    const auto end = made_.models;
+    const auto thrown_at_end = thrown_;
+    made_.models = models;
+    std::vector<int> owners;  // after one period; the next one must leave the same
+    for (int i = 0; i < 3 * period && right; ++i) {
+      right = repeat(at, i, false);
+      if (i % period != period - 1) continue;
+      std::vector<int> now;
+      for (const Model& one : made_.models) now.push_back(one.owner);
+      right = right && (i < period || now == owners);
+      owners = now;
+    }
+    made_.models = right ? end : models;
+    thrown_ = right ? thrown_at_end : thrown;
+    if (!right) made_.operations.resize(at);
+  }
+
+  // False if an operation of this iteration runs elsewhere than in the first period, or cannot run.
+  [[nodiscard]] bool repeat(const std::size_t loop, const int iteration, const bool counts) {
+    const int period = std::min(made_.operations[loop].count, made_.operations[loop].period);
+    for (std::size_t i = loop + 1; i <= loop + made_.operations[loop].length; ++i) {
+      Operation& operation = made_.operations[i];
+      if (operation.offset != iteration % period) continue;
+      for (const std::vector<int>* list : {&operation.reads, &operation.updates}) {
+        for (const int datum : *list) {
+          if (!model(datum).value) return false;
+        }
+      }
+      Operation again = operation;
+      apply(again, i, iteration);
+      if (again.executor != operation.executor) return false;
+      if (counts) operation.runs = again.runs;
+    }
+    return true;
+  }
+
+  // A random operation; none: it is left out.
+  [[nodiscard]] std::optional<Operation> choose(const bool outside) {
     Operation operation;
     const unsigned kind = draw(20);
     operation.datum = static_cast<int>(draw(static_cast<unsigned>(plan_.data)));
-    if (plan_.moves && kind == 0) {
+    if (outside && plan_.moves && kind == 0) {
       operation.what = What::flush;
-      if (!model(operation.datum).value) return;
-    } else if (plan_.moves && kind == 1) {
+      if (!model(operation.datum).value) return std::nullopt;
+    } else if (outside && plan_.moves && kind == 1) {
       operation.what = What::move;
       operation.on = static_cast<int>(draw(ranks()));
-    } else if (plan_.moves && kind == 2 && draw(3) == 0) {
+    } else if (outside && plan_.moves && kind == 2 && draw(3) == 0) {
       operation.what = What::discard;
-    } else if (plan_.moves && kind <= 6) {
+    } else if (outside && plan_.moves && kind <= 6) {
       operation.what = What::reduce;
       operation.on = static_cast<int>(draw(ranks()));
-    } else if (kind == 7 && draw(4) == 0) {
+    } else if (outside && kind == 7 && draw(4) == 0) {
       operation.what = What::finish;
     } else if (!choose_accesses(operation)) {
-      return;
+      return std::nullopt;
     }
     const bool is_task = operation.what == What::task || operation.what == What::reduce;
     operation.throws = is_task && draw(1000) < plan_.failing;
-    apply(operation);
-    made_.operations.push_back(operation);
+    return operation;
   }
 
   [[nodiscard]] bool choose_accesses(Operation& operation) {
@@ -169,12 +256,11 @@ class Maker {
     return true;
   }
 
-  void apply(Operation& operation) {
-    const auto index = made_.operations.size();
+  void apply(Operation& operation, const std::size_t index, const int iteration) {
     Model& one = model(operation.datum);
     switch (operation.what) {
-      case What::task: return apply_task(operation, index);
-      case What::reduce: return apply_reduction(operation, index);
+      case What::task: return apply_task(operation, index, iteration);
+      case What::reduce: return apply_reduction(operation, index, iteration);
       case What::discard:
         one.value.reset();
         one.causes.clear();
@@ -183,6 +269,7 @@ class Maker {
       case What::move: one.owner = operation.on; return;
       case What::flush: return;
       case What::finish: return finish();
+      case What::loop: return;
     }
   }
 
@@ -200,22 +287,24 @@ class Maker {
   }
 
   // Adds elements of its own, whatever has failed before it.
-  void apply_reduction(Operation& operation, const std::size_t index) {
+  void apply_reduction(Operation& operation, const std::size_t index, const int iteration) {
     give_value(operation.datum);
     Model& one = model(operation.datum);
     if (one.temporary && one.owner < 0) one.owner = operation.on;
     operation.executor = operation.on;
-    operation.runs = true;
-    if (operation.throws) {
+    ++operation.runs;
+    if (operation.throws_at(iteration)) {
       one.causes.insert(static_cast<int>(index));
       fail(one.causes);
       return;
     }
-    for (std::size_t i = 0; i < one.value->size(); ++i) (*one.value)[i] += added(index, i);
+    for (std::size_t i = 0; i < one.value->size(); ++i) {
+      (*one.value)[i] += added(number_of(index, iteration), i);
+    }
   }
 
-  void apply_task(Operation& operation, const std::size_t index) {
-    Word digest = index;
+  void apply_task(Operation& operation, const std::size_t index, const int iteration) {
+    Word digest = number_of(index, iteration);
     std::set<int> causes;
     int executor = operation.on;
     for (const std::vector<int>* list : {&operation.reads, &operation.updates}) {
@@ -230,8 +319,10 @@ class Maker {
       }
     }
     operation.executor = executor;
-    operation.runs = causes.empty();
-    if (operation.runs && operation.throws) causes.insert(static_cast<int>(index));
+    if (causes.empty()) {
+      ++operation.runs;
+      if (operation.throws_at(iteration)) causes.insert(static_cast<int>(index));
+    }
     if (!causes.empty()) fail(causes);
     for (const std::vector<int>* list : {&operation.updates, &operation.writes}) {
       for (const int datum : *list) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "imbrex/detail/distributed/members.hpp"
+#include "imbrex/detail/loops.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "imbrex/values/space_options.hpp"
 
@@ -90,12 +91,20 @@ void close_data_space(DataSpace* space);
 // Records the insertion. Returns null if the task does not run here. Otherwise returns memory for
 // its closure, which begins with a DataTask: construct the rest, then call insert_here(), or
 // drop_insertion() if the construction has thrown. `ops`: as for create(); run() is called when the
-// places are known. Suspends for tasks_ahead, and for room to send. Throws Error.
+// places are known; `repeat` is for iterate_data(). Suspends for tasks_ahead, and for room to send.
+// Throws Error.
 [[nodiscard]] void* begin_insertion(DataSpace& space, const DataTaskSpec& spec,
                                     std::span<const DataAccess> accesses, const BodyOps& ops,
                                     std::size_t bytes);
 void insert_here(DataSpace& space, void* closure);
 void drop_insertion(DataSpace& space, void* closure) noexcept;
+
+// Calls body(argument, i) for each i of the first period, which inserts; then runs what it has
+// inserted `count` times. Suspends. Throws Error, and what the body throws.
+void iterate_data(DataSpace& space, const IterateSpec& spec,
+                  void (*body)(void* argument, std::int64_t iteration), void* argument);
+// Throws Error unless the body of iterate_data() runs.
+void check_iterates(const DataSpace& space, const char* what);
 
 void flush_datum(Datum& datum, const std::source_location& where);
 void flush_data(DataSpace& space, const std::source_location& where);

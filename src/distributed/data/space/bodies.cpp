@@ -5,6 +5,8 @@
 #include <memory>
 #include <new>
 
+#include "imbrex/scope.hpp"
+
 namespace imbrex::distributed {
 namespace {
 
@@ -39,12 +41,10 @@ constexpr std::size_t line_bytes = 64;
   return use.to->writable(use.from != nullptr);
 }
 
-// Runs the body and returns its trouble: the program's part of `self` is gone afterwards.
-[[nodiscard]] const Trouble* run_body(Insertion& self) noexcept {
-  const Trouble* trouble = trouble_of(self);
-  if (trouble != nullptr) {
+// Returns the trouble of a task that does not run; null: its places are open.
+[[nodiscard]] const Trouble* open_places(Insertion& self) noexcept {
+  if (const Trouble* const trouble = trouble_of(self); trouble != nullptr) {
     self.space->not_run(*trouble);
-    if (self.trouble == nullptr) self.ops->drop(self.closure());
     return trouble;
   }
   try {
@@ -52,10 +52,19 @@ constexpr std::size_t line_bytes = 64;
       ::new (self.places + i) DataMemory(open_place(self.uses[i]));
     }
   } catch (...) {
-    self.ops->drop(self.closure());
     return &self.space->failed(self, std::current_exception());
   }
   static_cast<detail::DataTask*>(self.closure())->places = self.places;
+  return nullptr;
+}
+
+// Runs the body and returns its trouble: the program's part of `self` is gone afterwards.
+[[nodiscard]] const Trouble* run_body(Insertion& self) noexcept {
+  const Trouble* const trouble = open_places(self);
+  if (trouble != nullptr) {
+    if (self.trouble == nullptr) self.ops->drop(self.closure());
+    return trouble;
+  }
   try {
     self.ops->run(self.closure());
   } catch (...) {
@@ -64,15 +73,20 @@ constexpr std::size_t line_bytes = 64;
   return nullptr;
 }
 
-void run_insertion(void* const closure) {
-  Insertion& self = *static_cast<Insertion*>(closure);
-  DataSpace& space = *self.space;
-  const Trouble* const trouble = run_body(self);
+void leave_trouble(const Insertion& self, const Trouble* const trouble) noexcept {
   for (const Use& use : self.all_uses()) {
     // A reduction stays failed, whatever is added to it.
     if (use.to != nullptr && (trouble != nullptr || use.reduction == nullptr)) {
       use.to->trouble = trouble;
     }
+  }
+}
+
+void run_insertion(void* const closure) {
+  Insertion& self = *static_cast<Insertion*>(closure);
+  DataSpace& space = *self.space;
+  leave_trouble(self, run_body(self));
+  for (const Use& use : self.all_uses()) {
     if (use.from != nullptr) use.from->release();
     if (use.to != nullptr) use.to->release();
   }
@@ -86,12 +100,29 @@ void drop_insertion(void* const closure) noexcept {
 }
 
 const void* code_of_insertion(const void* const closure) noexcept {
-  const auto& self = *static_cast<const Insertion*>(closure);
-  if (self.ops->code != nullptr) return self.ops->code(self.closure());
-  return reinterpret_cast<const void*>(self.ops->run);
+  return code_of(*static_cast<const Insertion*>(closure));
 }
 
 }  // namespace
+
+const void* code_of(const Insertion& insertion) noexcept {
+  if (insertion.ops->code != nullptr) return insertion.ops->code(insertion.closure());
+  return reinterpret_cast<const void*>(insertion.ops->run);
+}
+
+// The children of a body end with it: a failure of one would otherwise end the loop on this rank
+// alone.
+void run_again(Insertion& insertion) noexcept {
+  const Trouble* trouble = open_places(insertion);
+  if (trouble == nullptr) {
+    try {
+      finish([&] { insertion.ops->repeat->run(insertion.closure()); }, insertion.where);
+    } catch (...) {
+      trouble = &insertion.space->failed(insertion, std::current_exception());
+    }
+  }
+  leave_trouble(insertion, trouble);
+}
 
 const detail::BodyOps Insertion::run_ops{run_insertion, drop_insertion, nullptr,
                                          code_of_insertion};

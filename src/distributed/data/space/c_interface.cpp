@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,7 @@ struct alignas(16) CBody : detail::DataTask {
   imbrex_data_body* body;
   void* argument;
   std::size_t count;
+  std::size_t argument_bytes;  // of its copy behind the views; 0: the program's
 
   [[nodiscard]] imbrex_data_view* views() noexcept {
     return reinterpret_cast<imbrex_data_view*>(this + 1);
@@ -66,7 +68,15 @@ struct alignas(16) CBody : detail::DataTask {
                             detail::describe_current_task(), code));
   }
 };
-constexpr detail::BodyOps ops{&CBody::run, [](void*) noexcept {}, nullptr};
+// A body keeps nothing between its calls, so it can be called again.
+constexpr detail::RepeatOps repeat{
+    &CBody::run, [](void* const closure) noexcept {
+      CBody& self = *static_cast<CBody*>(closure);
+      if (self.argument_bytes == 0) return std::as_bytes(std::span(&self.argument, 1));
+      return std::span(static_cast<const std::byte*>(self.argument), self.argument_bytes);
+    }};
+constexpr detail::BodyOps ops{&CBody::run, [](void*) noexcept {}, nullptr, nullptr, nullptr,
+                              &repeat};
 
 // The layout of both structs is two function pointers.
 static_assert(sizeof(DataReduction) == sizeof(imbrex_data_reduction));
@@ -119,10 +129,28 @@ void insert(DataSpace& space, const imbrex_data_task_spec& spec) {
   body->body = spec.body;
   body->argument = const_cast<void*>(spec.argument);
   body->count = accesses.size();
+  body->argument_bytes = spec.argument_bytes;
   if (spec.argument_bytes != 0) {
     body->argument = std::memcpy(memory + argument_at, spec.argument, spec.argument_bytes);
   }
   detail::insert_here(space, memory);
+}
+
+struct CLoop {
+  imbrex_space_loop_body* body;
+  void* argument;
+};
+
+void iterate(DataSpace& space, const detail::IterateSpec& spec, CLoop loop) {
+  detail::iterate_data(space, spec,
+                       [](void* const of, const std::int64_t iteration) {
+                         const CLoop& it = *static_cast<const CLoop*>(of);
+                         const int code = it.body(it.argument, iteration);
+                         if (code == 0) return;
+                         throw Error(fmt::format("imbrex: the body of imbrex_space_iterate() "
+                                                 "returned {}", code));
+                       },
+                       &loop);
 }
 
 }  // namespace
@@ -229,6 +257,17 @@ int imbrex_data_move(const imbrex_data_t data, const int owner, const char* cons
                      const int line) {
   return guard(IMBREX_ERR_USE,
                [&] { imbrex::detail::move_datum(datum_of(data), owner, place(file, line)); });
+}
+
+int imbrex_space_iterate(const imbrex_space_t space, const int64_t count, const int64_t period,
+                         imbrex_space_loop_body* const body, void* const argument,
+                         const char* const file, const int line) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(reinterpret_cast<const void*>(body), "the body of imbrex_space_iterate()");
+    imbrex::distributed::iterate(space_of(space),
+                                 {count, period, place(file, line), "imbrex_space_iterate()"},
+                                 {body, argument});
+  });
 }
 
 int imbrex_space_finish(const imbrex_space_t space) {

@@ -34,10 +34,13 @@ const distributed::Trouble& DataSpace::keep(std::string text) {
 
 const distributed::Trouble& DataSpace::failed(const distributed::Insertion& insertion,
                                               const std::exception_ptr error) {
+  const std::int64_t iteration = detail::iteration();
   const distributed::Trouble& trouble =
-      keep(fmt::format("imbrex: task \"{}\"{} on rank {} of space \"{}\" has failed: {}",
+      keep(fmt::format("imbrex: task \"{}\"{} on rank {} of space \"{}\" has failed{}: {}",
                        insertion.name, detail::in_parentheses(insertion.where), me_,
-                       options_.name, detail::thrown_text(error)));
+                       options_.name,
+                       iteration < 0 ? "" : fmt::format(" in iteration {}", iteration),
+                       detail::thrown_text(error)));
   const std::lock_guard guard(mutex_);
   if (failure_.error == nullptr) {
     failure_.error = error;
@@ -101,11 +104,7 @@ bool DataSpace::note_left(const WaveSums& sums) {
 // never sent.
 bool DataSpace::end_together(const bool closes, std::exception_ptr& error) {
   const bool was_left = left_elsewhere_ != nullptr;
-  const std::exception_ptr different = checks_ && !was_left ? compare_sequences() : nullptr;
-  if (different != nullptr) {
-    differs_ = true;
-    broadcasts().give_up_space(id(), "ranks have inserted different sequences");
-  }
+  const std::exception_ptr different = checks_ && !was_left ? end_if_different() : nullptr;
   pending.wait_for_all("finish() of a space of data");
   Failed mine;
   if (const std::lock_guard guard(mutex_); true) mine = std::exchange(failure_, {});
@@ -224,6 +223,23 @@ void DataSpace::note(const char* const what, const Datum& datum, const int rank)
   noted_.push_back({hash, fmt::format("{}() of {}", what, text_of(datum))});
 }
 
+void DataSpace::note(const IterateSpec& spec) {
+  std::uint64_t hash = mixed(noted_.empty() ? 0 : noted_.back().hash, "iterate");
+  hash = mixed(mixed(hash, static_cast<std::uint64_t>(spec.count)),
+               static_cast<std::uint64_t>(spec.period));
+  noted_.push_back({hash, fmt::format("iterate() of {} iterations{}", spec.count,
+                                      detail::in_parentheses(spec.where))});
+}
+
+std::exception_ptr DataSpace::end_if_different() {
+  std::exception_ptr different = compare_sequences();
+  if (different != nullptr) {
+    differs_ = true;
+    broadcasts().give_up_space(id(), "ranks have inserted different sequences");
+  }
+  return different;
+}
+
 std::exception_ptr DataSpace::compare_sequences() {
   const WaveSums first = wave({trimmed_ ? 1 : 0, 0, 0, 0});
   if (note_left(first) || first[0] > 0) return nullptr;
@@ -257,6 +273,7 @@ std::exception_ptr DataSpace::compare_sequences() {
 // ---- the end ---------------------------------------------------------------------------------
 
 void DataSpace::finish() {
+  refuse_in_loop("finish()");
   if (network_.recorder != nullptr) [[unlikely]] return network_.recorder->finish(recorded_);
   std::exception_ptr error;
   (void)end_together(false, error);

@@ -26,6 +26,7 @@ int DataSpace::executor_of(const int on, const std::span<const DataAccess> acces
 
 bool DataSpace::concerns(const int on, const std::span<const DataAccess> accesses) {
   if (network_.recorder != nullptr) [[unlikely]] return true;  // for some rank it counts
+  if (loop_ != nullptr) [[unlikely]] return true;  // all ranks plan all of a loop
   const int executor = executor_of(on, accesses);
   if (executor == me_ || executor < 0) return true;  // below 0: insert() reports the error
   for (const DataAccess& access : accesses) {
@@ -85,10 +86,16 @@ int DataSpace::check(const DataTaskSpec& spec, const std::span<const DataAccess>
 
 void* DataSpace::begin(const DataTaskSpec& spec, const std::span<const DataAccess> accesses,
                        const BodyOps& ops, const std::size_t bytes) {
+  for (const DataAccess& access : accesses) {
+    if (access.mode == DataMode::reduce) [[unlikely]] refuse_in_loop("a reduction");
+  }
   const int executor = check(spec, accesses);
   if (network_.recorder != nullptr) [[unlikely]] {
     record(spec, executor, accesses);
     return nullptr;
+  }
+  if (loop_ != nullptr) [[unlikely]] {
+    return insert_in_loop(spec, executor, accesses, ops, bytes);
   }
   const Site site{spec.name, spec.where, spec.priority};
   for (const DataAccess& access : accesses) {
@@ -228,21 +235,23 @@ void DataSpace::send(Datum& datum, const int rank, const Site& site) {
     close_list(datum);
   }
   Copy& copy = own(datum);
-  datum.sending = new distributed::VersionSend(datum, copy);
-  (void)datum.sending->add(to);
+  datum.sending = new distributed::VersionSend(datum, copy, {to});
   start(*datum.sending, copy, site);
 }
 
 void DataSpace::send_once(Datum& datum, Copy& copy, const int rank, const Site& site) {
-  auto& sending = *new distributed::VersionSend(datum, copy);
-  (void)sending.add(recipient(rank, site));
+  auto& sending = *new distributed::VersionSend(datum, copy, {recipient(rank, site)});
   start(sending, copy, site);
   sending.release();
 }
 
 distributed::Recipient DataSpace::recipient(const int rank, const Site& site) {
+  return recipient(rank, tickets_to_[static_cast<std::size_t>(rank)]++, site.priority);
+}
+distributed::Recipient DataSpace::recipient(const int rank, const std::uint32_t ticket,
+                                            const int priority) const {
   const int urgency = looks_ahead_ ? worth_of_sending_to(world(rank)).of_rank : 0;
-  return {world(rank), tickets_to_[static_cast<std::size_t>(rank)]++, site.priority, urgency};
+  return {world(rank), ticket, priority, urgency};
 }
 
 void DataSpace::start(distributed::VersionSend& sending, Copy& copy, const Site& site) {

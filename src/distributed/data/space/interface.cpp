@@ -24,14 +24,21 @@ void* begin_insertion(DataSpace& space, const DataTaskSpec& spec,
                       const std::size_t bytes) {
   return space.begin(spec, accesses, ops, bytes);
 }
-void insert_here(DataSpace&, void* const closure) {
+void insert_here(DataSpace& space, void* const closure) {
+  if (space.is_in_loop()) [[unlikely]] return space.built_in_loop();
   (void)submit_with_accesses(&distributed::Insertion::of_closure(closure), false);
 }
 void drop_insertion(DataSpace& space, void* const closure) noexcept {
+  if (space.is_in_loop()) [[unlikely]] return space.not_built_in_loop(std::current_exception());
   distributed::Insertion& insertion = distributed::Insertion::of_closure(closure);
   insertion.trouble = &space.failed(insertion, std::current_exception());
   insert_here(space, closure);
 }
+void iterate_data(DataSpace& space, const IterateSpec& spec,
+                  void (*const body)(void*, std::int64_t), void* const argument) {
+  space.iterate(spec, body, argument);
+}
+void check_iterates(const DataSpace& space, const char* const what) { space.check_iterates(what); }
 
 void flush_datum(Datum& datum, const std::source_location& where) {
   datum.space.flush(datum, where);

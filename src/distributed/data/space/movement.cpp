@@ -19,9 +19,10 @@ namespace {
 
 // Stands for a version that a message will bring.
 struct Coming : detail::RemoteState {
-  Coming(Datum& its_datum, Copy& its_copy, const int its_source, const std::uint32_t its_ticket)
+  Coming(Datum& its_datum, Copy& its_copy, const int its_source, const std::uint32_t its_ticket,
+         const Writer& its_writer)
       : datum(its_datum), copy(its_copy), source(its_source), ticket(its_ticket),
-        writer(its_datum.writer) {
+        writer(its_writer) {
     references.store(2, std::memory_order_relaxed);  // one of the copy, one of the transfer
     failure = nullptr;
     kind = detail::CompletionKind::remote;
@@ -105,15 +106,20 @@ Copy& DataSpace::bring(Datum& datum) {
 
 Copy& DataSpace::receive(Datum& datum, const int source) {
   Copy& copy = make_copy(datum);
+  begin_arrival(datum, copy, source, tickets_from_[static_cast<std::size_t>(source)]++,
+                datum.writer);
+  return copy;
+}
+
+void DataSpace::begin_arrival(Datum& datum, Copy& copy, const int source,
+                              const std::uint32_t ticket, const distributed::Writer& writer) {
+  auto* const arrival = new distributed::Coming(datum, copy, source, ticket, writer);
   copy.retain();
-  const std::uint32_t ticket = tickets_from_[static_cast<std::size_t>(source)]++;
-  auto* const arrival = new distributed::Coming(datum, copy, source, ticket);
   copy.arrival = arrival;
   pending.begin(distributed::Pending::step);
   broadcasts().expect({id(), datum.number}, world(source),
                       ticket, copy.bytes(), {distributed::arrived, distributed::passed_on,
                                              arrival});
-  return copy;
 }
 
 void DataSpace::drop_current(Datum& datum) noexcept {
@@ -219,6 +225,7 @@ void DataSpace::merge(Datum& datum, Copy& to, Copy& from, const DataReduction* c
 // ---- what a program inserts for the sake of movement --------------------------------------------
 
 void DataSpace::flush(Datum& datum, const std::source_location& where) {
+  refuse_in_loop("flush()");
   const Site site{"flush", where, 0};
   if (checks_) [[unlikely]] note("flush", datum, -1);
   if (datum.reduction != nullptr) {
@@ -240,12 +247,14 @@ void DataSpace::flush(Datum& datum, const std::source_location& where) {
 }
 
 void DataSpace::flush_all(const std::source_location& where) {
+  refuse_in_loop("flush()");
   for (Datum& datum : data_) {
     if (datum.source >= 0 || datum.reduction != nullptr) flush(datum, where);
   }
 }
 
 void DataSpace::discard(Datum& datum) {
+  refuse_in_loop("discard()");
   if (checks_) [[unlikely]] note("discard", datum, -1);
   if (network_.recorder != nullptr) [[unlikely]] {
     record(distributed::recorded::Operation::discard, datum, -1);
@@ -260,6 +269,7 @@ void DataSpace::discard(Datum& datum) {
 }
 
 void DataSpace::move(Datum& datum, const int owner, const std::source_location& where) {
+  refuse_in_loop("move()");
   check_rank("move()", owner);
   const Site site{"move", where, 0};
   if (checks_) [[unlikely]] note("move", datum, owner);

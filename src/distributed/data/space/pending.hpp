@@ -3,7 +3,8 @@
 // tasks, and transfers with all other internal steps. One thread waits until a count is small
 // enough.
 //
-// Thread safety: the inserting thread calls begin() and wait(); any thread calls end().
+// Thread safety: the inserting thread calls wait(), and begin() unless a loop runs; tasks of a loop
+// call begin(); any thread calls end().
 // Invariants:
 //   (1) a thread that ends an operation uses this object no more once it has given its count back,
 //       unless the same exchange has cleared `waits`: the waiter then exists until it is fired.

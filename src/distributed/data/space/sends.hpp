@@ -28,7 +28,10 @@ using detail::Datum;
 // The datum's record keeps it while it may be open, the sender until the last byte has left.
 class VersionSend {
  public:
-  VersionSend(Datum& datum, Copy& copy) : datum_(datum), copy_(copy) { copy.retain(); }
+  VersionSend(Datum& datum, Copy& copy, std::vector<Recipient> list)
+      : datum_(datum), copy_(copy), list_(std::move(list)) {
+    copy.retain();
+  }
   VersionSend(const VersionSend&) = delete;
   VersionSend& operator=(const VersionSend&) = delete;
 

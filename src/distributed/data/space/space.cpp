@@ -65,6 +65,7 @@ void DataSpace::check_rank(const char* const what, const int rank) const {
 }
 
 Datum& DataSpace::make(const DatumSpec& spec) {
+  refuse_in_loop("a new datum");
   if (spec.owner != -1) check_rank("a datum", spec.owner);
   if (spec.owner == -1 && spec.memory != nullptr) {
     throw Error(fmt::format("imbrex: datum \"{}\" of {} x {} elements, in space \"{}\", has no "
@@ -112,6 +113,7 @@ DataMemory DataSpace::memory_of(Datum& datum) {
   const auto refuse = [&](const std::string& why) {
     throw Error(fmt::format("imbrex: view() of {} on rank {}: {}", text_of(datum), me_, why));
   };
+  refuse_in_loop("view()");
   if (!pending.none()) refuse("tasks of the space have not ended: call finish() first");
   if (datum.owner != me_) refuse(fmt::format("its owner is rank {}", datum.owner));
   if (datum.reduction != nullptr) refuse("its reduction has not ended: call flush() first");

@@ -28,6 +28,7 @@
 #include "distributed/carrier/leaving.hpp"
 #include "distributed/carrier/waves.hpp"
 #include "imbrex/detail/distributed/data_space.hpp"
+#include "imbrex/detail/loops.hpp"
 
 namespace imbrex::distributed {
 
@@ -48,6 +49,7 @@ struct Use {
   Datum* datum;
 };
 struct Insertion;  // bodies.hpp
+class Loop;        // loop/data_loop.hpp
 
 struct Site {
   const char* task;
@@ -86,6 +88,13 @@ class DataSpace {
   void discard(Datum& datum);
   void move(Datum& datum, int owner, const std::source_location& where);
 
+  // ---- loop/
+  void iterate(const IterateSpec& spec, void (*body)(void*, std::int64_t), void* argument);
+  [[nodiscard]] bool is_in_loop() const noexcept { return loop_ != nullptr; }
+  void built_in_loop();
+  void not_built_in_loop(std::exception_ptr error) noexcept;
+  void check_iterates(const char* what) const;
+
   // ---- ending.cpp
   void finish();
   [[nodiscard]] SpaceCounters counters() const noexcept;
@@ -100,6 +109,11 @@ class DataSpace {
   void received(std::size_t bytes) noexcept {
     bytes_received_.fetch_add(bytes, std::memory_order_relaxed);  // relaxed: a counter
   }
+  // The transfer with this ticket brings `copy`, whose arrival fires then.
+  void begin_arrival(Datum& datum, distributed::Copy& copy, int source, std::uint32_t ticket,
+                     const distributed::Writer& writer);
+  [[nodiscard]] distributed::Recipient recipient(int rank, std::uint32_t ticket,
+                                                 int priority) const;
   [[nodiscard]] distributed::Broadcasts& broadcasts() const noexcept { return network_.broadcasts; }
   [[nodiscard]] std::string text_of(const Datum& datum) const;
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
@@ -166,6 +180,20 @@ class DataSpace {
   void merge(Datum& datum, distributed::Copy& to, distributed::Copy& from,
              const DataReduction* reduction, const distributed::Site& site);
 
+  // ---- loop/: what the body of iterate() inserts
+  [[nodiscard]] bool body_runs() const noexcept { return loop_ != nullptr || inserts_each_; }
+  // Throws Error while the body runs.
+  void refuse_in_loop(const char* what) const;
+  [[nodiscard]] void* insert_in_loop(const DataTaskSpec& spec, int executor,
+                                     std::span<const DataAccess> accesses, const BodyOps& ops,
+                                     std::size_t bytes);
+  [[noreturn]] void refuse_empty_loop(const IterateSpec& spec) const;
+  void insert_each(const IterateSpec& spec, void (*body)(void*, std::int64_t), void* argument);
+  void record_loop(distributed::Loop& loop, void (*body)(void*, std::int64_t), void* argument);
+  void begin_loop(distributed::Loop& loop);
+  void run_loop(const distributed::Loop& loop);
+  void end_loop(distributed::Loop& loop);
+
   // ---- reductions.cpp
   void join_reduction(Datum& datum, const DataReduction& reduction, int rank);
   void combine(Datum& datum, const distributed::Site& site);
@@ -193,7 +221,10 @@ class DataSpace {
   [[nodiscard]] std::string share_failure(const std::string& mine, bool failed);
   void note(const DataTaskSpec& spec, std::span<const DataAccess> accesses);
   void note(const char* what, const Datum& datum, int rank);
+  void note(const IterateSpec& spec);
   [[nodiscard]] std::exception_ptr compare_sequences();
+  // If the sequences differ, missing data will not arrive from now on.
+  [[nodiscard]] std::exception_ptr end_if_different();
 
   const distributed::DataNetwork network_;
   const Members ranks_;
@@ -202,6 +233,8 @@ class DataSpace {
   std::uint64_t recorded_ = 0;  // its number in the recorder
   std::uint64_t window_ = 0;  // 0: none
   bool checks_ = false;
+  distributed::Loop* loop_ = nullptr;  // not null while the body of iterate() runs
+  bool inserts_each_ = false;          // it runs for each iteration, in a simulation
   bool looks_ahead_ = false;  // the policy learns which tasks lead to sends
   bool trimmed_ = false;      // concerns() has left something out
   distributed::Leaving leaving_;
