@@ -321,6 +321,28 @@ TEST_P(IterateEndTest, a_failure_reaches_what_is_held_or_released_early) {
   expect_intact();
 }
 
+// The last round is shorter, so "quick" ends with the first round, before "slow" has decided.
+TEST_P(IterateEndTest, a_task_whose_loop_is_over_does_not_decide_for_others) {
+  std::atomic<bool> decided = false;
+  std::atomic<int> early = 0;
+  iterate(3, {.period = 2}, [&](const std::int64_t i) {
+    if (i == 0) {
+      task("next").launch([&](const int now) {
+        if (now == 2 && !decided) ++early;
+      });
+      return;
+    }
+    task("quick").decides().launch([] {});
+    task("slow").decides().launch([&] {
+      for (int turn = 0; turn < 50; ++turn) yield();
+      decided = true;
+    });
+  });
+  EXPECT_TRUE(decided);
+  EXPECT_EQ(early.load(), 0);
+  expect_intact();
+}
+
 // "late" of iteration 0 still runs when a task of iteration 1 fails that it lets go early.
 TEST_P(IterateEndTest, a_failure_is_kept_for_an_instance_that_has_not_begun) {
   int x = 0, y = 0, reads = 0;

@@ -50,12 +50,11 @@ inline all_arrived(v) {
   assert(!over || starts);
   if
   :: retired[v]
-  :: !retired[v] && iteration[v] >= limit -> skipped = skipped | bit(v)
-  :: !retired[v] && iteration[v] < limit ->
+  :: else ->
 #ifdef LOOKS_AT_GATE_UNLOCKED
     if
     :: gated[v] && open < iteration[v] - period -> waiting = waiting | bit(v)
-    :: else -> make_ready(v)
+    :: else -> go_on(v)
     fi
 #else
     waits = false;
@@ -65,8 +64,15 @@ inline all_arrived(v) {
       :: else
       fi
     };
-    if :: !waits -> make_ready(v) :: else fi
+    if :: !waits -> go_on(v) :: else fi
 #endif
+  fi
+}
+
+inline go_on(v) {
+  if
+  :: iteration[v] >= limit -> skipped = skipped | bit(v)
+  :: else -> make_ready(v)
   fi
 }
 

@@ -32,15 +32,16 @@ void Cycle::end_before(const std::int64_t iteration) noexcept {
 
 void Arrivals::arrive_slowly(Node& node) noexcept {
   if (node.retired) return;
-  if (node.iteration >= node.cycle->limit.load(std::memory_order_relaxed)) {
-    skipped_.push(*node.task);
-    return;
-  }
   Gate* const gate = node.extras != nullptr ? node.extras->gate : nullptr;
   // The gate is that of the last iteration before this one in which tasks decide: at most a round
-  // ago.
+  // ago. Who is to be skipped waits there, too: a task that decides would otherwise be counted for
+  // an iteration in which others have not decided yet.
   if (gate != nullptr && !gate->let_through(node, node.iteration - node.cycle->period)) return;
-  make_ready(node);
+  if (node.iteration >= node.cycle->limit.load(std::memory_order_relaxed)) {
+    skipped_.push(*node.task);
+  } else {
+    make_ready(node);
+  }
 }
 
 void Arrivals::decide(Gate& gate) noexcept {
