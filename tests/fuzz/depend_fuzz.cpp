@@ -177,17 +177,8 @@ class Run {
     }
   }
 
-  void suspend(Node& node) {
-    Promise<void> event;
-    if (node.foreign && foreign_) {
-      foreign_->fire(event);
-    } else {
-      task("firer").priority(node.priority - 1).launch([&event] {
-        yield();
-        event.set();
-      });
-    }
-    event.future().get();
+  void suspend(const Node& node) {
+    wait_for_event(node.foreign ? foreign_.get() : nullptr, node.priority);
   }
 
   // Acts as MPI would on a buffer after its task has ended: `out` is written late.

@@ -52,4 +52,18 @@ class ForeignThread {
   std::thread thread_;
 };
 
+// The running task waits for an event that `thread` fires; null: another task, of a lower priority.
+inline void wait_for_event(ForeignThread* const thread, const int priority) {
+  Promise<void> event;
+  if (thread != nullptr) {
+    thread->fire(event);
+  } else {
+    task("firer").priority(priority - 1).launch([&event] {
+      yield();
+      event.set();
+    });
+  }
+  event.future().get();
+}
+
 }  // namespace imbrex::test

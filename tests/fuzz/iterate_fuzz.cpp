@@ -206,16 +206,7 @@ class LoopRun {
   }
 
   void suspend(const Step& step) {
-    Promise<void> event;
-    if (step.foreign && foreign_) {
-      foreign_->fire(event);
-    } else {
-      task("firer").priority(step.priority - 1).launch([&event] {
-        yield();
-        event.set();
-      });
-    }
-    event.future().get();
+    wait_for_event(step.foreign ? foreign_.get() : nullptr, step.priority);
   }
 
   // Acts as MPI would on a buffer after its task has ended.

@@ -8,6 +8,7 @@
 #include "base/check.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/runtime_state.hpp"
+#include "task/access/accesses.hpp"
 #include "task/access/order_keys.hpp"
 #include "task/cycle/node.hpp"
 #include "task/ending/complete.hpp"
@@ -287,10 +288,7 @@ void note_instance(Worker& worker, Task& task) {
   worker.recorder.record(Kind::task_iteration, task.id, static_cast<std::uint64_t>(node.iteration),
                          0, 0);
   if (task.tied) worker.recorder.record(Kind::task_bound, task.id, 0, 1, 0);
-  std::vector<detail::AccessSpec> specs;  // each needs its neighbour
-  for (const task::Access& access : task.accesses->accesses()) {
-    specs.emplace_back(access.address, access.kind, access.bytes);
-  }
+  const std::vector<detail::AccessSpec> specs = task::specs_of(task);
   for (const detail::AccessSpec& spec : specs) record_access(worker, task.id, spec);
 }
 

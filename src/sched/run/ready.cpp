@@ -102,14 +102,10 @@ inline void enqueue(Worker& worker, Task& task, const Origin origin,
 
 }  // namespace
 
-void enqueue_all(Worker& worker, task::ReadyList& ready) noexcept {
-  while (Task* const task = ready.pop()) {
-    enqueue(worker, *task, task->fiber != nullptr ? Origin::resumed : Origin::released);
-  }
-}
-
 void act_on(Worker& worker, task::Outcome& outcome) noexcept {
-  enqueue_all(worker, outcome.ready);
+  while (Task* const ready = outcome.ready.pop()) {
+    enqueue(worker, *ready, ready->fiber != nullptr ? Origin::resumed : Origin::released);
+  }
   task::ReadyList rest;
   while (Task* const dead = outcome.dead.pop()) {
     if (!reuse_if_plain(worker, *dead)) [[unlikely]] rest.push(*dead);

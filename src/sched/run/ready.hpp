@@ -17,8 +17,6 @@ void act_on(Worker& worker, task::Outcome& outcome) noexcept;
 // however long other workers find tasks of it.
 inline void flush_tally(Worker& worker) noexcept;
 void enqueue(Worker& worker, Task& task, Origin origin) noexcept;
-// enqueue() for tasks that became ready.
-void enqueue_all(Worker& worker, task::ReadyList& ready) noexcept;
 // Releases the waiters, linked from `first` on, of a fired event.
 void let_go(Worker& worker, task::Waiter& first) noexcept;
 // Fires and releases the waiters; no effect if the event has fired before.

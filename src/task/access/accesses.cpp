@@ -232,6 +232,15 @@ void build_accesses(Task& task, void* const memory,
   if ((block->marks & AccessBlock::mutexes) != 0) [[unlikely]] sort_for_mutexes(*block);
 }
 
+std::vector<AccessSpec> specs_of(const Task& task) {
+  std::vector<AccessSpec> specs;
+  if (task.accesses == nullptr) return specs;
+  for (const Access& access : task.accesses->accesses()) {
+    specs.emplace_back(access.address, access.kind, access.bytes);
+  }
+  return specs;
+}
+
 namespace {
 
 [[gnu::cold, gnu::noinline]] void destroy_rest(AccessBlock& block) noexcept {

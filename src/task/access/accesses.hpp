@@ -18,6 +18,9 @@ namespace imbrex::task {
 // Builds the block of `task` in `memory`, of AccessBlock::bytes(specs.size()).
 void build_accesses(Task& task, void* memory, std::span<const AccessSpec> specs) noexcept;
 
+// The accesses of `task`, as build_accesses() takes them; none if it has no block.
+[[nodiscard]] std::vector<AccessSpec> specs_of(const Task& task);
+
 // Gives up what the block of a dead task owns, except its futures; call release_futures() first.
 void destroy_accesses(Task& task, base::SlabCache& edges) noexcept;
 

@@ -25,11 +25,7 @@ class Shadow {
                       .parent = nullptr, .scope = nullptr, .priority = 0, .group = 0,
                       .slot_class = 0, .tied = false});
     made.reach = Reach::entry;
-    std::vector<AccessSpec> specs;
-    for (const Access& access : of.accesses->accesses()) {
-      specs.emplace_back(access.address, access.kind, access.bytes);
-    }
-    build_accesses(made, memory_ + sizeof(Task), specs);
+    build_accesses(made, memory_ + sizeof(Task), specs_of(of));
   }
   ~Shadow() { ::operator delete(memory_, alignment); }
   Shadow(Shadow&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}

@@ -121,11 +121,7 @@ Task* finish(Worker& worker, Task& task) noexcept {
     task::change_state(*next, task::State::created, task::State::running);
     if (outcome.ready.empty() && outcome.dead.empty()) return next;
   }
-  if (outcome.dead.empty()) [[likely]] {
-    enqueue_all(worker, outcome.ready);
-  } else {
-    act_on(worker, outcome);
-  }
+  act_on(worker, outcome);
   return is_next ? next : find_claimed(worker, false);
 }
 

@@ -175,15 +175,6 @@ void Loop::check(const TaskSpec& spec, const BodyOps& ops) {
 
 // ---- the second period -----------------------------------------------------------------------
 
-[[nodiscard]] std::vector<AccessSpec> specs_of(const Task& task) {
-  std::vector<AccessSpec> specs;
-  if (task.accesses == nullptr) return specs;
-  for (const task::Access& access : task.accesses->accesses()) {
-    specs.emplace_back(access.address, access.kind, access.bytes);
-  }
-  return specs;
-}
-
 [[nodiscard]] auto key_of(const AccessSpec& spec) noexcept {
   return std::tuple(spec.address, spec.kind, spec.bytes);
 }
@@ -215,7 +206,7 @@ void Loop::compare(const TaskSpec& spec) const {
       std::string_view(before.where.file_name()) != spec.where.file_name()) {
     throw Error(difference(before, "is task " + text_of_task(spec) + " in the second"));
   }
-  std::vector<AccessSpec> accesses = specs_of(before);  // perhaps sorted
+  std::vector<AccessSpec> accesses = task::specs_of(before);  // perhaps sorted
   std::vector<AccessSpec> again(spec.accesses.begin(), spec.accesses.end());
   for (std::vector<AccessSpec>* const each : {&accesses, &again}) {
     std::ranges::stable_sort(*each, {}, [](const AccessSpec& it) { return it.address; });
@@ -421,7 +412,7 @@ void Loop::start() noexcept {
 std::vector<AccessSpec> Loop::accesses() const {
   std::vector<AccessSpec> all;
   for (const Recorded& recorded : tasks_) {
-    for (AccessSpec spec : specs_of(*recorded.task)) {
+    for (AccessSpec spec : task::specs_of(*recorded.task)) {
       const bool writes = spec.kind > AccessKind::in && spec.kind < AccessKind::after;
       if (writes) spec.kind = AccessKind::inout;
       all.push_back(spec);
