@@ -321,6 +321,28 @@ TEST_P(IterateEndTest, a_failure_reaches_what_is_held_or_released_early) {
   expect_intact();
 }
 
+// With a range in the loop, "second" followed "first" although "reads" lies between them; the first
+// of the next iteration joins the second's set, so it may run before the second has begun.
+TEST_P(IterateEndTest, neighbours_of_a_set_of_two_iterations_do_not_count_twice) {
+  int set = 0, slow = 0;
+  std::array<int, 4> whole{};
+  std::atomic<int> ended = 0, early = 0;
+  iterate(20, [&](std::int64_t) {
+    task("range").in(range(whole.data(), 4)).launch([] {});
+    task("first").inoutset(set).launch([] {});
+    task("reads").in(set).launch([] {});
+    task("slow").inout(slow).launch([&] {
+      for (int turn = 0; turn < 10; ++turn) yield();
+      ++ended;
+    });
+    task("second").in(slow).inoutset(set).launch([&](const int i) {
+      if (ended <= i) ++early;
+    });
+  });
+  EXPECT_EQ(early.load(), 0);
+  expect_intact();
+}
+
 // The last round is shorter, so "quick" ends with the first round, before "slow" has decided.
 TEST_P(IterateEndTest, a_task_whose_loop_is_over_does_not_decide_for_others) {
   std::atomic<bool> decided = false;

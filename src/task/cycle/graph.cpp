@@ -59,35 +59,57 @@ void read_edges(const Task& from, const std::uint32_t count, std::vector<CycleEd
   }
 }
 
-// Whether edges within a round lead from one task to the other.
-[[nodiscard]] bool leads_to(const std::vector<CycleEdges>& edges, const std::uint32_t from,
-                            const std::uint32_t to) {
-  std::vector<std::uint32_t> open{from};
-  std::vector<bool> seen(to + 1 - from);
-  while (!open.empty()) {
-    const std::uint32_t at = open.back();
-    open.pop_back();
-    if (at == to) return true;
-    for (const std::uint32_t next : edges[at].in_round) {
-      if (next > to || seen[next - from]) continue;
-      seen[next - from] = true;
-      open.push_back(next);
+using Marks = std::uint64_t;  // a bit for each of 64 tasks at consecutive positions
+
+// Which of 64 tasks have a path to a task of the same round, and to it in the next.
+struct Reached {
+  Reached(const std::vector<CycleEdges>& edges, const std::uint32_t first)
+      : in_round(edges.size()), next_round(edges.size()) {
+    for (std::uint32_t at = 0; at < 64 && first + at < edges.size(); ++at) {
+      in_round[first + at] = Marks{1} << at;
+    }
+    spread(edges, in_round);
+    for (std::uint32_t at = first; at < edges.size(); ++at) {
+      for (const std::uint32_t next : edges[at].next_round) next_round[next] |= in_round[at];
+    }
+    spread(edges, next_round);
+  }
+  std::vector<Marks> in_round, next_round;
+
+ private:
+  static void spread(const std::vector<CycleEdges>& edges, std::vector<Marks>& marks) {
+    for (std::uint32_t at = 0; at < edges.size(); ++at) {  // edges lead to later positions
+      for (const std::uint32_t next : edges[at].in_round) marks[next] |= marks[at];
     }
   }
-  return false;
-}
+};
 
-// Among ranges, a task stays in the table until a single access has covered its own, so that a task
-// of the next round may follow it although others lie between the two. Such an edge u -> v says
-// nothing that the others do not say: v follows u within the round, and then itself; or both are
-// neighbours of a set, which a reader follows before the set of the next round begins. But nothing
-// keeps u of the next round from arriving before v there has begun, as (1) of node.hpp demands.
-void drop_edges_over_a_round(std::vector<CycleEdges>& edges) {
+// Among ranges, a task stays in the table until a single access has covered its own, so that later
+// tasks may follow it although others lie between: tasks of the next round, or a neighbour of a set
+// behind a reader. Such an edge u -> v says nothing that the others do not say. But nothing keeps u
+// of the next round from arriving before v has begun, as (1) of node.hpp demands, unless a path
+// leads from v to u there: edges without one are dropped.
+void drop_edges_without_way_back(std::vector<CycleEdges>& edges) {
+  std::vector<CycleEdges> before(edges.size());  // the same edges, from their other ends
   for (std::uint32_t from = 0; from < edges.size(); ++from) {
-    std::erase_if(edges[from].next_round, [&](const std::uint32_t to) {
-      return to > from || !leads_to(edges, to, from);
-    });
+    for (const std::uint32_t to : edges[from].in_round) before[to].in_round.push_back(from);
+    for (const std::uint32_t to : edges[from].next_round) before[to].next_round.push_back(from);
   }
+  std::vector<CycleEdges> kept(edges.size());
+  for (std::uint32_t first = 0; first < edges.size(); first += 64) {
+    const Reached reached(edges, first);
+    for (std::uint32_t at = 0; at < 64 && first + at < edges.size(); ++at) {
+      const std::uint32_t to = first + at;
+      const auto leads = [at](const Marks marks) { return (marks >> at & 1) != 0; };
+      for (const std::uint32_t from : before[to].in_round) {
+        if (leads(reached.next_round[from])) kept[from].in_round.push_back(to);
+      }
+      for (const std::uint32_t from : before[to].next_round) {
+        if (leads(reached.in_round[from])) kept[from].next_round.push_back(to);
+      }
+    }
+  }
+  edges = std::move(kept);
 }
 
 // Accesses get what linking has told their stand-ins. All accesses of a mutexinoutset to one object
@@ -144,7 +166,7 @@ std::vector<CycleEdges> find_edges(const std::span<Task* const> tasks, base::Sla
     make_unique(each.in_round);
     make_unique(each.next_round);
   }
-  if (by_range) drop_edges_over_a_round(edges);
+  if (by_range) drop_edges_without_way_back(edges);
   table.clear(nothing);
   for (const Shadow& shadow : shadows) destroy_accesses(shadow.task(), slots);
   return edges;
