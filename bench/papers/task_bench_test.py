@@ -66,7 +66,8 @@ class Script(unittest.TestCase):
             self.calls.append((ranks, program, arguments, environment, more))
             variant = arguments[arguments.index("--variant") + 1]
             cores = min(2, ranks * environment["OMP_NUM_THREADS"])
-            overhead = {"mpi": 4.0, "openmp": 10.0, "tasks": 2.0, "data": 5.0}[variant]
+            overhead = {"mpi": 4.0, "openmp": 10.0, "tasks": 2.0, "iterate": 3.0,
+                        "data": 5.0}[variant]
             if "rate" in more:  # a slow network, which imbrex hides
                 overhead += 50.0 if variant in ("mpi", "openmp") else 0.0
             return [{"pattern": pattern, **dict(zip(self.module.POINTS, point))}
@@ -94,8 +95,8 @@ class Script(unittest.TestCase):
     def test_runs_each_variant_on_each_shape_and_writes_the_page(self):
         printed = self.run_script(*self.WORDS)
         self.assertIn("StarPU-MPI is missing", printed)
-        # 3 repetitions: 4 variants on 2x1, and all but plain MPI on 1x2.
-        self.assertEqual(len(self.calls), 3 * (4 + 3))
+        # 3 repetitions: 5 variants on 2x1, and all but plain MPI on 1x2.
+        self.assertEqual(len(self.calls), 3 * (5 + 4))
         text = (self.folder / "page.md").read_text()
         self.assertIn("## METG(50 %) on 2 ranks x 1 worker\n", text)
         row = next(line for line in text.splitlines() if line.startswith("| `fft` |"))
@@ -140,13 +141,13 @@ class Script(unittest.TestCase):
         with self.assertRaises(KeyboardInterrupt):
             self.run_script(*self.WORDS, fails_at=10)
         self.assertEqual(len(json.loads((self.folder / "r.json").read_text())["results"]), 20)
-        self.assertIn("11 programs to run, 20 sweeps in", self.run_script(*self.WORDS))
-        self.assertEqual(len(self.calls), 21)
-        self.assertIn("0 programs to run, 42 sweeps in", self.run_script(*self.WORDS))
-        # The script forgets 15 of the 42: the pattern fft with three variants.
+        self.assertIn("17 programs to run, 20 sweeps in", self.run_script(*self.WORDS))
+        self.assertEqual(len(self.calls), 27)
+        self.assertIn("0 programs to run, 54 sweeps in", self.run_script(*self.WORDS))
+        # The script forgets 15 of the 54: the pattern fft with three variants.
         printed = self.run_script("--parts", "fft", *self.WORDS[3:], "--again", "--variants", "mpi",
                                   "tasks", "data")
-        self.assertIn("15 programs to run, 27 sweeps in", printed)
+        self.assertIn("15 programs to run, 39 sweeps in", printed)
 
     def test_a_sweep_on_the_network_with_slow_long_tasks_is_left_out(self):
         def lines(shape, slower):

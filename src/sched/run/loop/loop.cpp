@@ -127,9 +127,8 @@ Task* finish(Worker& worker, Task& task) noexcept {
 
 // Runs a simple instance of a node, and those that come next as long as they are simple: run_body()
 // and finish() without the steps that they do not need. Returns the claimed task after them, or
-// null; `worker` is then the one on which the last has ended.
-[[gnu::noinline]] Task* run_nodes(Worker*& at, Task* task) noexcept {
-  Worker* worker = at;
+// null; the worker may be another then.
+[[gnu::noinline, gnu::flatten]] Task* run_nodes(Worker* worker, Task* task) noexcept {
   flush_tally(*worker);
   do {
     worker->task = task;
@@ -155,7 +154,6 @@ Task* finish(Worker& worker, Task& task) noexcept {
     poll_if_due(*worker, worker->runtime->polling(*worker));
     task = queue_all_but_next(*worker, outcome);
   } while (task != nullptr && is_simple(*task));
-  at = worker;
   return task;
 }
 
@@ -166,6 +164,7 @@ Task* finish(Worker& worker, Task& task) noexcept {
   for (Task* task = &first; task != nullptr;) {
     if (is_simple(*task) && runs_simply(*worker)) [[unlikely]] {
       task = run_nodes(worker, task);
+      worker = current_worker();
       if (task == nullptr) break;
       if (task->fiber == nullptr) continue;
       worker->found = task;  // it resumes
