@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <string>
@@ -91,6 +92,66 @@ TEST_F(DataInC, a_loop_inserts_one_period_and_runs_each_iteration) {
               IMBREX_SUCCESS);
     EXPECT_EQ(*static_cast<int*>(view.memory), 4 - which);
   }
+}
+
+// Each iteration doubles a sum of all ranks and brings it to rank 0.
+TEST_F(DataInC, a_loop_reduces_moves_and_ends_early) {
+  static constexpr imbrex_data_reduction adds{
+      [](void* const into, const void* const from, const std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) {
+          static_cast<int*>(into)[i] += static_cast<const int*>(from)[i];
+        }
+      },
+      [](void* const memory, const std::size_t count) {
+        std::fill_n(static_cast<int*>(memory), count, 0);
+      }};
+  struct Loop {
+    imbrex_space_t space;
+    imbrex_data_t sum, passing;
+    int size;
+
+    [[nodiscard]] int launch(imbrex_data_body* const run, const imbrex_data_access& access,
+                             const int on, const int decides) const {
+      imbrex_data_task_spec task = IMBREX_DATA_TASK("of the loop", run);
+      task.access_count = 1;
+      task.accesses = &access;
+      task.on = on;
+      task.decides = decides;
+      return imbrex_data_launch(space, &task);
+    }
+  } loop{space_, make(0), make(-1), ring_.size};
+  const auto body = [](void* const argument, std::int64_t) {
+    const Loop& it = *static_cast<Loop*>(argument);
+    int code = 0;
+    for (int rank = 0; rank < it.size; ++rank) {
+      code |= it.launch([](void*, const imbrex_data_view* const views) {
+        ++*static_cast<int*>(views[0].memory);
+        return 0;
+      }, {it.sum, IMBREX_DATA_REDUCE, &adds}, rank, 0);
+    }
+    code |= imbrex_data_move(it.sum, it.size - 1, IMBREX_HERE);
+    code |= it.launch([](void*, const imbrex_data_view* const views) {
+      *static_cast<int*>(views[0].memory) *= 2;
+      return imbrex_iteration() == 3 ? imbrex_stop_iterating() : 0;
+    }, {it.sum, IMBREX_INOUT, nullptr}, -1, 1);
+    code |= imbrex_data_move(it.sum, 0, IMBREX_HERE);
+    code |= it.launch([](void*, const imbrex_data_view*) { return 0; },
+                      {it.passing, IMBREX_OUT, nullptr}, it.size - 1, 0);
+    code |= imbrex_data_flush(it.passing, IMBREX_HERE);
+    code |= imbrex_data_discard(it.passing, IMBREX_HERE);
+    return code;
+  };
+  ASSERT_EQ(imbrex_space_iterate(space_, 100, 1, body, &loop, IMBREX_HERE), IMBREX_SUCCESS)
+      << imbrex_message();
+  ASSERT_EQ(imbrex_space_finish(space_), IMBREX_SUCCESS) << imbrex_message();
+  EXPECT_EQ(imbrex_data_owner(loop.sum), 0);
+  EXPECT_EQ(loop.launch([](void*, const imbrex_data_view*) { return 0; },
+                        {loop.sum, IMBREX_INOUT, nullptr}, -1, 1), IMBREX_ERR_USE);
+  EXPECT_TRUE(message_has("decides()")) << imbrex_message();
+  if (ring_.rank != 0) return;
+  imbrex_data_view view{};
+  ASSERT_EQ(imbrex_data_get(loop.sum, &view), IMBREX_SUCCESS) << imbrex_message();
+  EXPECT_EQ(*static_cast<int*>(view.memory), 30 * ring_.size);  // s = 2 (s + size), four times
 }
 
 TEST_F(DataInC, a_loop_without_a_body_or_whose_body_fails_is_refused) {

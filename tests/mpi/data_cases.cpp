@@ -159,6 +159,29 @@ void thrown_by_one() {
   });
 }
 
+// Rank 1 leaves instead of running the loop in which it decides: no decision arrives.
+void loop_left_by_one() {
+  say([] {
+    Space space(MPI_COMM_WORLD, {.name = "s"});
+    const auto a = space.data<double>(1, 10, nullptr, "a");
+    space.iterate(1'000'000, [&](std::int64_t) {
+      if (rank == 1) throw std::runtime_error("no more input");
+      space.task("decides").inout(a).decides().launch([](View<double>) {});
+      read(space, a, 0);
+    });
+    space.finish();
+  });
+}
+
+// A deciding task that never ends keeps all ranks from their next iteration.
+void stuck_decision() {
+  Space space(MPI_COMM_WORLD, {.name = "s"});
+  const auto a = space.data<double>(0, 10, nullptr, "a");
+  space.iterate(10, [&](std::int64_t) {
+    space.task("decides").inout(a).decides().launch([](View<double>) { wait_for_ever(); });
+  });
+}
+
 void forgotten_flush() {
   Space space(MPI_COMM_WORLD, {.name = "s"});
   const auto a = space.data<double>(0, 10, nullptr, "a");
@@ -203,6 +226,8 @@ int main(int argc, char** argv) {
                                   {"finish_of_one", finish_of_one},
                                   {"thrown_by_all", thrown_by_all},
                                   {"thrown_by_one", thrown_by_one},
+                                  {"loop_left_by_one", loop_left_by_one},
+                                  {"stuck_decision", stuck_decision},
                                   {"forgotten_flush", forgotten_flush},
                                   {"reader_left_out", reader_left_out},
                                   {"broadcast", broadcast}};

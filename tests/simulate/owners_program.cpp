@@ -199,13 +199,38 @@ void run_random() {
 void insert_refused_loop(Space& space, const std::string_view what, const Data<double>& datum) {
   space.iterate(4, [&](std::int64_t) {
     space.task("make").out(datum).launch([](View<double>) {});
-    if (what == "flush") space.flush(datum);
-    if (what == "flush of all") space.flush();
-    if (what == "discard") space.discard(datum);
+    if (what == "finish") space.finish();
+    if (what == "datum") (void)space.data<double>(0, 1);
     if (what == "move") space.move(datum, 0);
-    if (what == "reduction") {
-      space.task("reduce").reduce(datum, imbrex::op::sum).on(0).launch([](View<double>) {});
+  });
+}
+
+// Each kind of access and movement, in every iteration. No value of a period goes to another rank
+// in the next one, so the last period of a run sends no more than that of a simulation.
+void insert_loop(Space& space, const std::vector<Data<double>>& parts,
+                 const Data<double>& largest) {
+  const int ranks = space.size();
+  const auto sum = space.data<double>(0, 1);
+  const auto big = space.matrix<double>(0, 200, 200);
+  const auto passing = space.temporary<double>(600);
+  space.iterate(4, [&](std::int64_t) {
+    space.task("make").out(largest).launch([](View<double> to) { to[0] = 1; });
+    read_on_all(space, largest, parts);
+    for (int rank = 0; rank < ranks; ++rank) {
+      space.task("largest").in(parts[static_cast<std::size_t>(rank)]).reduce(sum, imbrex::op::sum)
+          .on(rank).launch([](View<const double> from, View<double> to) { to[0] += from[0]; });
     }
+    read_on_all(space, sum, parts);
+    space.task("stretch").inout(big).launch([](View<double> to) { to[0] += 1; });
+    space.move(big, 1);
+    space.task("stretch").inout(big).launch([](View<double> to) { to[0] += 1; });
+    space.move(big, 0);
+    space.task("make").out(passing).on(ranks - 1).launch([](View<double> to) { to[0] = 1; });
+    space.task("take").in(passing, big).inout(parts[0]).launch(
+        [](View<const double>, View<const double>, View<double>) {});
+    space.discard(passing);
+    space.task("stretch").inout(largest).on(0).launch([](View<double> to) { to[0] += 1; });
+    space.flush(largest);
   });
 }
 
@@ -223,10 +248,7 @@ void run(const std::string_view mistake) {
   for (int rank = 0; rank < space.size(); ++rank) parts.push_back(space.data<double>(rank, 1000));
   const auto largest = space.data<double>(space.size() - 1, 1);
   if (mistake == "loop") {
-    space.iterate(4, [&](std::int64_t) {
-      space.task("make").out(largest).launch([](View<double> to) { to[0] = 1; });
-      read_on_all(space, largest, parts);
-    });
+    insert_loop(space, parts, largest);
     space.finish();
     return print_all(counters_of(space));
   }

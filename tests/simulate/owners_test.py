@@ -54,7 +54,7 @@ class Owners(unittest.TestCase):
     def test_a_simulation_counts_on_each_rank_what_a_run_counts(self):
         for ranks in (2, 4):
             for arguments, kernels in (([], KERNELS), (["random"], "task=1us,reduce=2us"),
-                                       (["loop"], "make=100us,look=300us")):
+                                       (["loop"], KERNELS.replace("fill=1ms,", ""))):
                 record, = self.records("--ranks", ranks, "--tree", "star", arguments=arguments,
                                        kernels=kernels)
                 self.assertEqual(self.counted(record), self.measured(ranks, *arguments))
@@ -104,16 +104,16 @@ class Owners(unittest.TestCase):
             self.assertFalse(self.json.exists())
 
     def test_a_loop_is_refused_as_a_run_refuses_it(self):
-        for argument, text in (("flush", "flush()"), ("flush of all", "flush()"),
-                               ("discard", "discard()"), ("move", "move()"),
-                               ("reduction", "a reduction")):
-            text = f'{text} of space "test" in the body of iterate()'
+        for argument, text in (("finish", 'finish() of space "test" in the body of iterate()'),
+                               ("datum", 'a new datum of space "test" in the body of iterate()'),
+                               ("move", 'move() leaves datum 2 of space "test" with the owner rank '
+                                        '0 behind the period, which began with the owner rank 1')):
             arguments = ["loop " + argument]
             done = self.simulate("--ranks", 2, arguments=arguments)
             self.assertEqual(done.returncode, 1)
             self.assertIn(text, done.stderr)
             self.assertFalse(self.json.exists())
-            run = subprocess.run([*self.mpirun, "1", self.program, *arguments],
+            run = subprocess.run([*self.mpirun, "2", self.program, *arguments],
                                  capture_output=True, text=True, check=False, timeout=120)
             self.assertNotEqual(run.returncode, 0)
             self.assertIn(text, run.stdout + run.stderr)

@@ -33,6 +33,10 @@ struct IterateSpec {
 // The iteration of the running task is the last. Throws Error unless the task decides.
 void stop_iterating();
 
+// No iteration behind that of the running task will run, as far as is known now. In a task of
+// iterate() only; never suspends.
+[[nodiscard]] bool is_last_iteration() noexcept;
+
 // Throws Error unless the body of iterate() runs.
 void check_iterates(const char* what);
 

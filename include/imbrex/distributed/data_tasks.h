@@ -56,13 +56,14 @@ typedef struct {
   int priority;                       /* a larger number runs first, and its data travel first */
   int on;   /* a rank of the space; -1: the owner of the first datum that it writes */
   int kept; /* 1: `name` is a literal, or from imbrex_keep() */
+  int decides; /* 1: imbrex_stop_iterating() in it ends imbrex_space_iterate() on all ranks */
 } imbrex_data_task_spec;
 
 /* Initialises a spec; the other fields are 0. */
 #define IMBREX_DATA_TASK(task_name, task_body)                                          \
   { .name = (task_name), .file = __FILE__, .line = __LINE__, .body = (task_body),       \
     .argument = NULL, .argument_bytes = 0, .access_count = 0, .accesses = NULL,         \
-    .priority = 0, .on = -1, .kept = IMBREX_IS_LITERAL(task_name) }
+    .priority = 0, .on = -1, .kept = IMBREX_IS_LITERAL(task_name), .decides = 0 }
 
 typedef struct {
   const char* name; /* for messages; copied; null: "space" */
@@ -102,15 +103,15 @@ int imbrex_data_flush(imbrex_data_t data, const char* file, int line);
 int imbrex_data_discard(imbrex_data_t data, const char* file, int line);
 int imbrex_data_move(imbrex_data_t data, int owner, const char* file, int line);
 
-/* Inserts the tasks of one iteration by imbrex_data_launch(), without reductions. Returns 0; any
-   other value ends the call with IMBREX_ERR_USE, and nothing of the loop runs. */
+/* Inserts the tasks, flushes, discards and moves of one iteration. Returns 0; any other value ends
+   the call with IMBREX_ERR_USE, and nothing of the loop runs. */
 typedef int imbrex_space_loop_body(void* argument, int64_t iteration);
 /* Does what a loop does that calls the body for each iteration from 0 to `count` - 1, if the body
    inserts the same sequence in an iteration as `period` iterations before. Calls it for one period;
    the tasks then run in each iteration without being inserted. All ranks call it at the same place
-   of the sequence. A task learns its iteration by imbrex_iteration(); it must not call
-   imbrex_stop_iterating(), since the loop has no early end. Suspends until the tasks of this rank
-   have run. Failures of tasks: imbrex_space_finish(). */
+   of the sequence. A task learns its iteration by imbrex_iteration(). If a task that decides calls
+   imbrex_stop_iterating(), its iteration is the last one on all ranks. Suspends until the tasks of
+   this rank have run. Failures of tasks: imbrex_space_finish(). */
 int imbrex_space_iterate(imbrex_space_t space, int64_t count, int64_t period,
                          imbrex_space_loop_body* body, void* argument, const char* file, int line);
 

@@ -296,6 +296,13 @@ class [[nodiscard]] DataTaskBuilder {
     spec_.on = rank;
     return std::move(*this);
   }
+  /// In the body of iterate() only: stop_iterating() in the task ends the loop on all ranks. All
+  /// tasks of the next iteration, on every rank, follow this one. If it fails, or does not run
+  /// because a task before it has failed, the loop ends, too.
+  [[nodiscard]] DataTaskBuilder&& decides() && noexcept {
+    spec_.decides = true;
+    return std::move(*this);
+  }
 
   /// False: this rank may leave the insertion out. It counts only if every rank asks for each task
   /// of the sequence in turn, and if all tasks that write a datum run on its owner.
@@ -455,14 +462,16 @@ class SpaceBase {
   /// A task learns its iteration by a parameter before the views, launch([](std::int64_t i, ...)),
   /// or by iteration(). If a task throws, the loop goes on, as a loop of insertions would: tasks
   /// that need its results do not run until the data are written anew, and finish() throws. Child
-  /// tasks end with the body that has spawned them. stop_iterating() in a task throws Error: the
-  /// loop has no early end.
+  /// tasks end with the body that has spawned them. A task that decides() may call
+  /// stop_iterating(): its iteration is then the last one on all ranks. In any other task
+  /// stop_iterating() throws Error.
   ///
   /// Suspends until the tasks of this rank have run, also those before the loop. A count of 0 or
-  /// below: nothing runs, and the body is not called. Throws Error for a period below 1; for a body
-  /// that has inserted no task, or a reduction; and for one that calls flush(), discard(), move(),
-  /// finish(), data(), view() or iterate() of the space. Then nothing has run. IMBREX_CHECK=1 calls
-  /// the body for a second period and compares.
+  /// below: nothing runs, and the body is not called. A body that inserts nothing is called, and
+  /// nothing runs. Throws Error for a period below 1; for a body that calls finish(), data(),
+  /// view() or iterate() of the space; for a move() that leaves a datum with another owner than it
+  /// had; and if a discard() takes a value or owner that a task of the next period needs. Then
+  /// nothing has run. IMBREX_CHECK=1 calls the body for a second period and compares.
   template <class F>
     requires std::invocable<F&, std::int64_t>
   void iterate(const std::int64_t count, const IterateOptions& options, F&& body,

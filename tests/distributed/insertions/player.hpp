@@ -185,12 +185,15 @@ class Player {
     if (sequence_.operations[index].throws_at(static_cast<int>(iteration_of(index)))) {
       throw std::runtime_error(planned(static_cast<int>(index)));
     }
+    const Operation& operation = sequence_.operations[index];
+    if (operation.decides && operation.stops_in == iteration()) stop_iterating();
   }
 
   void insert_reduction(const Operation& operation, const std::size_t index) {
     auto task = space_.task("reduce")
                     .reduce(data_[static_cast<std::size_t>(operation.datum)], op::sum)
                     .on(operation.on);
+    if (operation.decides) static_cast<void>(std::move(task).decides());
     if (plan_.trimmed && !task.concerns()) return;
     std::move(task).launch([this, index](const View<Word> part) {
       begin_body(index);
@@ -207,6 +210,7 @@ class Player {
                     .inout(of(operation.updates))
                     .out(of(operation.writes));
     if (operation.on >= 0) static_cast<void>(std::move(task).on(operation.on));
+    if (operation.decides) static_cast<void>(std::move(task).decides());
     if (plan_.trimmed && !task.concerns()) return;
     std::move(task).launch([this, index](const Views<const Word> reads, const Views<Word> updates,
                                          const Views<Word> writes) {

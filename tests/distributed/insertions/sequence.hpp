@@ -44,11 +44,17 @@ struct Operation {
   int count = 0;
   int period = 1;
   int offset = -1;  // of an operation in a loop: its iteration in the period
+  bool decides = false;
+  int stops_in = -1;  // the iteration in which a task that decides ends the loop
 
   // Derived from the sequence.
   int executor = -1;  // of a task
   int runs = 0;       // how often its body does, there
+  bool failed = false;  // of a task: the last time
 
+  [[nodiscard]] bool is_task() const noexcept {
+    return what == What::task || what == What::reduce;
+  }
   [[nodiscard]] bool throws_at(const int iteration) const noexcept {
     return throws && (throws_in < 0 || throws_in == iteration);
   }
@@ -146,47 +152,75 @@ class Maker {
     const auto models = made_.models;
     const auto thrown = thrown_;
     const std::size_t at = made_.operations.size();
+    choose_body(at);
+    made_.models = models;
+    const bool right = made_.operations[at].length > 0 && repeats(at);
+    made_.models = models;
+    thrown_ = thrown;
+    if (right) return run_loop(at);
+    made_.operations.resize(at);
+  }
+
+  void choose_body(const std::size_t at) {
     Operation loop;
     loop.what = What::loop;
     loop.count = 1 + static_cast<int>(draw(7));
     loop.period = 1 + static_cast<int>(draw(3));
     const int period = std::min(loop.count, loop.period);
+    const bool decides = draw(3) == 0;
+    const std::vector<Model> before = made_.models;
     made_.operations.push_back(loop);
-    bool right = false;
     for (int offset = 0; offset < period; ++offset) {
       for (unsigned left = 1 + draw(6); left > 0; --left) {
         std::optional<Operation> made = choose(false);
         if (!made) continue;
         made->offset = offset;
         if (draw(2) == 0) made->throws_in = static_cast<int>(draw(7));
+        made->decides = decides && made->is_task() && draw(3) == 0;
+        made->stops_in = offset + period * static_cast<int>(draw(7));
         apply(*made, made_.operations.size(), offset);
         made_.operations.push_back(*made);
-        right = right || made->executor >= 0;
       }
     }
+    // What has moved goes back, in most cases.
+    for (int datum = 0; datum < plan_.data; ++datum) {
+      const int owner = before[static_cast<std::size_t>(datum)].owner;
+      if (owner < 0 || model(datum).owner == owner || draw(8) == 0) continue;
+      Operation back;
+      back.what = What::move;
+      back.datum = datum;
+      back.on = owner;
+      back.offset = period - 1;
+      made_.operations.push_back(back);
+    }
     made_.operations[at].length = made_.operations.size() - at - 1;
-    for (int i = period; i < loop.count && right; ++i) right = repeat(at, i, true);
-    const auto end = made_.models;
-    const auto thrown_at_end = thrown_;
-    made_.models = models;
-    std::vector<int> owners;  // after one period; the next one must leave the same
-    for (int i = 0; i < 3 * period && right; ++i) {
-      right = repeat(at, i, false);
+  }
+
+  // Three periods run on the same ranks, and leave the same owners.
+  [[nodiscard]] bool repeats(const std::size_t at) {
+    const std::vector<Model> before = made_.models;
+    const Operation loop = made_.operations[at];
+    const int period = std::min(loop.count, loop.period);
+    std::vector<int> owners;
+    for (int i = 0; i < 3 * period; ++i) {
+      if (!repeat(at, i, period)) return false;
       if (i % period != period - 1) continue;
       std::vector<int> now;
       for (const Model& one : made_.models) now.push_back(one.owner);
-      right = right && (i < period || now == owners);
+      if (i >= period && now != owners) return false;
       owners = now;
     }
-    made_.models = right ? end : models;
-    thrown_ = right ? thrown_at_end : thrown;
-    if (!right) made_.operations.resize(at);
+    return std::ranges::none_of(made_.operations.begin() + static_cast<std::ptrdiff_t>(at),
+                                made_.operations.end(), [&](const Operation& operation) {
+      if (operation.what != What::move) return false;
+      const auto datum = static_cast<std::size_t>(operation.datum);
+      return before[datum].owner >= 0 && owners[datum] != before[datum].owner;
+    });
   }
 
   // False if an operation of this iteration runs elsewhere than in the first period, or cannot run.
-  [[nodiscard]] bool repeat(const std::size_t loop, const int iteration, const bool counts) {
-    const int period = std::min(made_.operations[loop].count, made_.operations[loop].period);
-    for (std::size_t i = loop + 1; i <= loop + made_.operations[loop].length; ++i) {
+  [[nodiscard]] bool repeat(const std::size_t loop, const int iteration, const int period) {
+    for (std::size_t i = loop + 1; i < made_.operations.size(); ++i) {
       Operation& operation = made_.operations[i];
       if (operation.offset != iteration % period) continue;
       for (const std::vector<int>* list : {&operation.reads, &operation.updates}) {
@@ -194,12 +228,33 @@ class Maker {
           if (!model(datum).value) return false;
         }
       }
+      const bool has_value = operation.datum >= 0 && model(operation.datum).value.has_value();
+      if (operation.what == What::flush && !has_value) return false;
       Operation again = operation;
       apply(again, i, iteration);
-      if (again.executor != operation.executor) return false;
-      if (counts) operation.runs = again.runs;
+      if (iteration < period) {
+        operation = again;
+      } else if (again.executor != operation.executor) {
+        return false;
+      }
     }
     return true;
+  }
+
+  void run_loop(const std::size_t at) {
+    const Operation loop = made_.operations[at];
+    const int period = std::min(loop.count, loop.period);
+    for (std::size_t i = at + 1; i < made_.operations.size(); ++i) made_.operations[i].runs = 0;
+    bool stops = false;
+    for (int iteration = 0; iteration < loop.count && !stops; ++iteration) {
+      for (std::size_t i = at + 1; i < made_.operations.size(); ++i) {
+        Operation& operation = made_.operations[i];
+        if (operation.offset != iteration % period) continue;
+        apply(operation, i, iteration);
+        stops = stops || (operation.decides &&
+                          (operation.failed || operation.stops_in == iteration));
+      }
+    }
   }
 
   // A random operation; none: it is left out.
@@ -207,15 +262,15 @@ class Maker {
     Operation operation;
     const unsigned kind = draw(20);
     operation.datum = static_cast<int>(draw(static_cast<unsigned>(plan_.data)));
-    if (outside && plan_.moves && kind == 0) {
+    if (plan_.moves && kind == 0) {
       operation.what = What::flush;
       if (!model(operation.datum).value) return std::nullopt;
-    } else if (outside && plan_.moves && kind == 1) {
+    } else if (plan_.moves && kind == 1) {
       operation.what = What::move;
       operation.on = static_cast<int>(draw(ranks()));
-    } else if (outside && plan_.moves && kind == 2 && draw(3) == 0) {
+    } else if (plan_.moves && kind == 2 && draw(outside ? 3 : 1) == 0) {
       operation.what = What::discard;
-    } else if (outside && plan_.moves && kind <= 6) {
+    } else if (plan_.moves && kind <= 6) {
       operation.what = What::reduce;
       operation.on = static_cast<int>(draw(ranks()));
     } else if (outside && kind == 7 && draw(4) == 0) {
@@ -223,8 +278,7 @@ class Maker {
     } else if (!choose_accesses(operation)) {
       return std::nullopt;
     }
-    const bool is_task = operation.what == What::task || operation.what == What::reduce;
-    operation.throws = is_task && draw(1000) < plan_.failing;
+    operation.throws = operation.is_task() && draw(1000) < plan_.failing;
     return operation;
   }
 
@@ -293,7 +347,8 @@ class Maker {
     if (one.temporary && one.owner < 0) one.owner = operation.on;
     operation.executor = operation.on;
     ++operation.runs;
-    if (operation.throws_at(iteration)) {
+    operation.failed = operation.throws_at(iteration);
+    if (operation.failed) {
       one.causes.insert(static_cast<int>(index));
       fail(one.causes);
       return;
@@ -323,7 +378,8 @@ class Maker {
       ++operation.runs;
       if (operation.throws_at(iteration)) causes.insert(static_cast<int>(index));
     }
-    if (!causes.empty()) fail(causes);
+    operation.failed = !causes.empty();
+    if (operation.failed) fail(causes);
     for (const std::vector<int>* list : {&operation.updates, &operation.writes}) {
       for (const int datum : *list) {
         give_value(datum);

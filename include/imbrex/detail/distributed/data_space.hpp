@@ -70,6 +70,7 @@ struct DataTaskSpec {
   std::source_location where;
   int priority = 0;
   int on = by_owner;  // or a rank of the space
+  bool decides = false;  // may end iterate_data(), on all ranks
 };
 
 // Makes the space of these ranks. Never suspends.

@@ -23,6 +23,8 @@ namespace imbrex::distributed {
 // The number of no datum: names a text that ranks share about a failure. The text always arrives,
 // also in a space that was given up, since ranks leave behind that broadcast.
 inline constexpr std::uint64_t text_datum = UINT64_MAX;
+// Names the decisions of the tasks that may end a loop.
+inline constexpr std::uint64_t decision_datum = UINT64_MAX - 1;
 
 struct DatumName {
   std::uint64_t space = 0;

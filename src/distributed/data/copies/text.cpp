@@ -83,11 +83,13 @@ void draw(const Passing& passing, Lines& lines) {
 }  // namespace
 
 std::string Broadcasts::Protocol::text_of(const DatumName& datum) const {
+  const std::string text = datum.datum == decision_datum ? "datum \"decision\""
+                                                         : fmt::format("datum {}", datum.datum);
   const auto found = spaces_.find(datum.space);
   if (found == spaces_.end() || found->second.name.empty()) {
-    return fmt::format("datum {} of space {:#x}", datum.datum, datum.space);
+    return fmt::format("{} of space {:#x}", text, datum.space);
   }
-  return fmt::format("datum {} of space \"{}\"", datum.datum, found->second.name);
+  return fmt::format("{} of space \"{}\"", text, found->second.name);
 }
 
 std::string Broadcasts::Protocol::text_of(const Arrival& arrival) const {

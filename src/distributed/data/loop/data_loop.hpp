@@ -11,6 +11,8 @@
 //       end of the loop after any iteration leaves no transfer with one end.
 //   (3) the plan describes a period that follows another one. A loop therefore begins with the
 //       transfers that leave each rank what the period before would have left (early_readers).
+//   (4) a combination belongs to the iteration of the access that ends the reduction, where both
+//       ends of its transfers are. Its members may be others in the first period.
 #pragma once
 
 #include <cstddef>
@@ -34,34 +36,64 @@ struct DeleteInsertion {
 };
 using OwnedInsertion = std::unique_ptr<Insertion, DeleteInsertion>;
 
-// A task of the sequence, on any rank.
+// A part of the sequence.
+enum class EntryKind : std::uint8_t {
+  task,     // on any rank
+  combine,  // the elements of a reduction; the program does not insert it
+  flush,
+  discard,
+  move
+};
 struct Entry {
+  EntryKind kind = EntryKind::task;
+  bool decides = false;
+  bool adds = false;         // a combination: to a value
+  bool adds_first = false;   // to one from before the loop, in the first period
   std::uint32_t offset = 0;  // of its iteration in the period
-  int rank = -1;             // that runs it
+  // That runs a task; of a move: the new owner. The walks find the root of a combination, and the
+  // owner of a flush.
+  int rank = -1;
   int on = -1;               // as in DataTaskSpec
   int priority = 0;
   const char* name = nullptr;
   std::source_location where;
-  std::vector<detail::DataAccess> accesses;
-  OwnedInsertion insertion;  // null: on another rank
+  std::vector<detail::DataAccess> accesses;  // one, unless it is a task
+  std::vector<int> first_reducers = {};  // of a combination or discard: in the first period
+  OwnedInsertion insertion;  // null: on another rank, or no task
+
+  [[nodiscard]] StepPlace place() const noexcept { return {where, priority, offset}; }
+  [[nodiscard]] Datum& datum() const noexcept { return *accesses.front().datum; }
 };
 
-// A value that a task of the period leaves.
+struct LoopReader {
+  int rank;
+  int priority;
+};
+
+// A value that an entry of the period leaves.
 struct LoopVersion {
   int rank;  // that has it first
-  struct Reader {
-    int rank;
-    int priority;
-  };
-  std::vector<Reader> readers;  // other ranks, in the order of the program
-  Slot* received = nullptr;     // here
+  std::vector<LoopReader> readers;  // other ranks, in the order of the program
+  Slot* received = nullptr;         // here
 };
 
-// The owner and source of a datum at one place of the sequence.
+// The records of a datum at one place of the sequence.
 struct DatumPlace {
   int owner = -1;
-  int source = -1;
+  int source = -1;  // below 0: no value
   Writer writer;
+  bool changed = false;  // its value, since the period began
+  bool flushed = false;  // the owner has the value, in the program's memory if there is any
+  const detail::DataReduction* reduction = nullptr;  // an open one, or null
+  std::vector<int> reducers;                         // and its participants
+};
+
+// A datum behind an iteration that may be the last.
+struct LoopEndOfDatum {
+  DatumPlace place;
+  DatumPlace in_first_period;  // then the values of other data are those before the loop
+  Slot* slot = nullptr;
+  std::size_t version = 0;     // LoopDatum::none: not of the loop
 };
 
 // A datum that the period names.
@@ -73,20 +105,33 @@ struct LoopDatum {
   std::vector<LoopVersion> versions;
   std::size_t written = 0;           // number of versions up to the present entry
   static constexpr std::size_t none = SIZE_MAX;
-  std::size_t version = none;        // at the present entry; none: not of a period
-  std::vector<int> early_readers;    // ranks that use the value that a period begins with
+  std::size_t version = none;        // at the present entry; none: not of this period
+  std::vector<LoopReader> early_readers;  // ranks that use the value that a period begins with
+  const detail::DataReduction* first_reduction = nullptr;  // of the period
+  const detail::DataReduction* begins_with = nullptr;  // the first access adds by it; or null
+  bool discarded = false;
+  bool moved = false;
 
   // ---- here
   Slot* mine = nullptr;      // that tasks here write; the program's memory, if there is any
   Slot* here = nullptr;      // has the value at the present entry; null: none
   Slot* at_start = nullptr;  // at the beginning of a period, if the period uses it here
-  // After the last iteration.
-  struct End {
-    DatumPlace place;
-    Slot* slot = nullptr;
-    std::size_t version = none;
-  } end;
+  Slot* partial = nullptr;   // this rank's elements of a reduction
+
+  std::map<std::uint32_t, LoopEndOfDatum> ends;  // by offset, where a loop may end
+
+  // The value that the first period adds to, where none was before the loop.
+  void clear_start();
+  // A period leaves another value than it has found, or none.
+  [[nodiscard]] bool changes() const noexcept { return !versions.empty() || discarded; }
+  // The reduction that is open before the loop goes on in it.
+  [[nodiscard]] bool joins() const noexcept {
+    return datum->reduction != nullptr && datum->reduction == begins_with;
+  }
 };
+
+// Says why a period that leaves the datum with another owner cannot repeat.
+[[nodiscard]] std::string text_of_moved(const Datum& datum, int owner, int owner_before);
 
 struct LoopSpec {
   std::int64_t count;
@@ -96,7 +141,8 @@ struct LoopSpec {
 
 class Loop {
  public:
-  Loop(DataSpace& space, const LoopSpec& spec) noexcept : space_(space), spec_(spec) {}
+  Loop(DataSpace& space, const LoopSpec& spec) noexcept
+      : space_(space), spec_(spec), end_(spec.count) {}
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -114,12 +160,16 @@ class Loop {
   // The closure from add_task() is complete; or its construction has thrown.
   void task_is_built();
   void task_is_not_built(std::exception_ptr error);
+  // A flush, discard or move; `rank`: the new owner.
+  void add_movement(EntryKind kind, Datum& datum, int rank, const std::source_location& where);
   // The records of the data are as before the loop.
   void end_recording() noexcept;
   [[nodiscard]] bool is_empty() const noexcept { return entries_.empty(); }
   [[nodiscard]] std::string text() const;
+  [[noreturn]] void refuse(const std::string& why) const;
 
   // ---- plan.cpp
+  // Throws Error if a period cannot follow another one.
   void plan();
 
   // ---- results
@@ -128,31 +178,66 @@ class Loop {
   [[nodiscard]] std::span<const std::unique_ptr<LoopStep>> steps() const noexcept { return steps_; }
   [[nodiscard]] std::deque<Slot>& slots() noexcept { return slots_; }
   [[nodiscard]] PairTransfers& transfers() noexcept { return transfers_; }
-  [[nodiscard]] SpaceCounters counters() const noexcept { return counters_; }
+  // The last iteration may leave data as they were before the loop.
+  [[nodiscard]] bool may_end_in_first_period() const noexcept;
+  [[nodiscard]] std::int64_t iterations() const noexcept { return end_.iterations(); }
+  [[nodiscard]] SpaceCounters counters() const noexcept;  // of all iterations
 
  private:
   [[nodiscard]] LoopDatum& of(Datum& datum);
-  [[noreturn]] void refuse(const std::string& why) const;
   void compare(const Entry& entry);
-  [[nodiscard]] static std::string text_of(const Entry& entry);
+  void keep(Entry&& entry);
+  [[nodiscard]] std::string text_of(const Entry& entry) const;
 
   // ---- plan.cpp
-  void walk();
+  enum class Walk : std::uint8_t {
+    first,    // finds the records in the first period
+    settle,   // finds those behind a period that follows another one
+    collect,  // finds versions and readers of a period that follows another one
+    make      // makes the steps of such a period
+  };
+  void add_combinations();
+  void walk(Walk kind);
+  void pass(Entry& entry);
+  void pass_task(const Entry& entry);
+  void pass_combination(const Entry& entry, LoopDatum& datum);
+  void pass_move(const Entry& entry, LoopDatum& datum);
+  void note_end(std::uint32_t offset);
+  void check_owners() const;
+  void check_rank(const Entry& entry) const;
   void read(LoopDatum& datum, const Entry& entry);
   void write(LoopDatum& datum, const Entry& entry);
+  void close_period();
 
   // ---- planned_steps.cpp
-  void make_steps();
   void begin_steps(LoopDatum& datum);
-  void steps_of(Entry& entry);
+  void make_steps(Entry& entry);
+  void make_task(Entry& entry);
   [[nodiscard]] SlotUse use_of(const detail::DataAccess& access,
                                std::vector<detail::AccessSpec>& specs);
-  void written(const Entry& entry, LoopDatum& datum);
-  void send(const Entry& entry, Slot& slot, std::span<const LoopVersion::Reader> readers);
-  void receive(const Entry& entry, Slot& slot);
-  [[nodiscard]] Slot& make_slot(const LoopDatum& datum);
+  void send_version(const Entry& entry, LoopDatum& datum);
+  SendStep& send(const Entry& entry, Slot& slot, std::span<const LoopReader> readers);
+  void receive(const Entry& entry, int source, Slot& slot);
+  LoopStep& add(std::unique_ptr<LoopStep> step);
+  [[nodiscard]] Slot& make_slot(Datum& datum);
   [[nodiscard]] Slot& mine(LoopDatum& datum);
-  [[nodiscard]] std::uint64_t instances(std::uint32_t offset) const noexcept;
+  [[nodiscard]] Slot& partial(LoopDatum& datum);
+
+  // ---- special_steps.cpp
+  void make_combination(const Entry& entry, LoopDatum& datum);
+  struct Combination {
+    const std::vector<int>& reducers;
+    bool adds;
+    Rounds rounds;
+  };
+  void combine(const Entry& entry, LoopDatum& datum, const Combination& combination);
+  void combine_here(const Entry& entry, LoopDatum& datum, std::span<const int> members,
+                    std::size_t place, const Combination& combination);
+  void merge(const Entry& entry, const Merging& merging);
+  void make_flush(const Entry& entry, LoopDatum& datum);
+  void make_move(const Entry& entry, LoopDatum& datum);
+  void make_discard(const Entry& entry, LoopDatum& datum);
+  void make_decision(const Entry& entry);
 
   DataSpace& space_;
   const LoopSpec spec_;
@@ -162,10 +247,18 @@ class Loop {
   OwnedInsertion compared_insertion_;  // of an entry that is compared
   std::vector<Entry> entries_;
   std::map<std::uint64_t, LoopDatum> data_;  // by number: the same order on all ranks
+  Walk walk_ = Walk::first;
+  Rounds rounds_ = Rounds::all;  // of the steps that are made
+  Slot* decision_ = nullptr;  // of the entry whose steps are made; null: nobody is told of one
   std::deque<Slot> slots_;
   PairTransfers transfers_;
   std::vector<std::unique_ptr<LoopStep>> steps_;
-  SpaceCounters counters_;  // of all iterations
+  LoopEnd end_;
+  struct Counted {  // in each period
+    std::uint32_t offset;
+    SpaceCounters counters;
+  };
+  std::vector<Counted> counted_;
 };
 
 }  // namespace imbrex::distributed

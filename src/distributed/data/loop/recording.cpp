@@ -32,9 +32,14 @@ namespace {
       &build_insertion(memory, bytes, space, spec, ops, std::vector<Use>(uses)));
 }
 
+// A value exists from here on; the plan finds its source.
+void end_recorded_reduction(Datum& datum) noexcept {
+  if (datum.reduction != nullptr && datum.source < 0) datum.source = datum.owner;
+}
+
 [[nodiscard]] bool same_accesses(const Entry& one, const Entry& other) {
   return std::ranges::equal(one.accesses, other.accesses, [](const auto& a, const auto& b) {
-    return a.datum == b.datum && a.mode == b.mode;
+    return a.datum == b.datum && a.mode == b.mode && a.reduction == b.reduction;
   });
 }
 
@@ -51,8 +56,17 @@ std::string Loop::text() const {
                      detail::text_of(spec_.where));
 }
 
-std::string Loop::text_of(const Entry& entry) {
-  return fmt::format("task \"{}\"{}", entry.name, detail::in_parentheses(entry.where));
+std::string Loop::text_of(const Entry& entry) const {
+  const std::string where = detail::in_parentheses(entry.where);
+  switch (entry.kind) {
+    case EntryKind::task: break;
+    case EntryKind::combine: return fmt::format("a reduction before \"{}\"{}", entry.name, where);
+    case EntryKind::flush:
+    case EntryKind::discard:
+    case EntryKind::move:
+      return fmt::format("{}() of {}{}", entry.name, space_.text_of(entry.datum()), where);
+  }
+  return fmt::format("task \"{}\"{}", entry.name, where);
 }
 
 void Loop::refuse(const std::string& why) const {
@@ -63,7 +77,10 @@ LoopDatum& Loop::of(Datum& datum) {
   LoopDatum& its = data_[datum.number];
   if (its.datum == nullptr) {
     its.datum = &datum;
-    its.before = {datum.owner, datum.source, datum.writer};
+    its.before.owner = datum.owner;
+    its.before.source = datum.source;
+    its.before.writer = datum.writer;
+    its.before.reduction = datum.reduction;
   }
   return its;
 }
@@ -72,6 +89,7 @@ void Loop::end_recording() noexcept {
   for (auto& [number, datum] : data_) {
     datum.datum->owner = datum.before.owner;
     datum.datum->source = datum.before.source;
+    datum.datum->reduction = datum.before.reduction;
   }
 }
 
@@ -83,12 +101,14 @@ void* Loop::add_task(const detail::DataTaskSpec& spec, const int rank,
   for (const DataAccess& access : accesses) {
     Datum& datum = *access.datum;
     (void)of(datum);
+    if (datum.reduction != access.reduction) end_recorded_reduction(datum);
+    datum.reduction = access.reduction;
     if (access.mode == DataMode::in) continue;
     if (datum.owner < 0) datum.owner = rank;
-    datum.source = rank;
+    if (access.mode != DataMode::reduce) datum.source = rank;
   }
-  Entry entry{.offset = offset_, .rank = rank, .on = spec.on, .priority = spec.priority,
-              .name = spec.name, .where = spec.where,
+  Entry entry{.decides = spec.decides, .offset = offset_, .rank = rank, .on = spec.on,
+              .priority = spec.priority, .name = spec.name, .where = spec.where,
               .accesses = {accesses.begin(), accesses.end()}, .insertion = nullptr};
   void* closure = nullptr;
   if (rank == space_.rank()) {
@@ -96,13 +116,38 @@ void* Loop::add_task(const detail::DataTaskSpec& spec, const int rank,
     entry.insertion = make_insertion(space_, spec, accesses.size(), ops, bytes);
     closure = entry.insertion->closure();
   }
-  if (comparing_) {
-    compared_insertion_ = std::move(entry.insertion);
-    compare(entry);
-  } else {
-    entries_.push_back(std::move(entry));
-  }
+  keep(std::move(entry));
   return closure;
+}
+
+void Loop::keep(Entry&& entry) {
+  if (!comparing_) {
+    entries_.push_back(std::move(entry));
+    return;
+  }
+  compared_insertion_ = std::move(entry.insertion);
+  compare(entry);
+}
+
+void Loop::add_movement(const EntryKind kind, Datum& datum, const int rank,
+                        const std::source_location& where) {
+  (void)of(datum);
+  if (kind == EntryKind::discard) {
+    datum.source = -1;
+    if (datum.temporary) datum.owner = -1;
+  } else {
+    end_recorded_reduction(datum);
+  }
+  datum.reduction = nullptr;
+  if (kind == EntryKind::move) {
+    datum.owner = rank;
+    if (datum.source >= 0) datum.source = rank;
+  }
+  const char* const name = kind == EntryKind::flush     ? "flush"
+                           : kind == EntryKind::discard ? "discard"
+                                                        : "move";
+  keep({.kind = kind, .offset = offset_, .rank = rank, .name = name, .where = where,
+        .accesses = {{&datum, DataMode::in}}, .insertion = nullptr});
 }
 
 void Loop::task_is_not_built(const std::exception_ptr error) {
@@ -121,7 +166,8 @@ void Loop::compare(const Entry& entry) {
                        text_of(entry), hint));
   }
   const Entry& before = entries_[compared_];
-  if (std::string_view(before.name) != entry.name || before.rank != entry.rank ||
+  if (before.kind != entry.kind || before.decides != entry.decides ||
+      std::string_view(before.name) != entry.name || before.rank != entry.rank ||
       before.on != entry.on || before.offset != entry.offset ||
       before.priority != entry.priority || !same_accesses(before, entry)) {
     refuse(fmt::format("IMBREX_CHECK: insertion {} of the first period is {}, and in the second it "

@@ -29,10 +29,32 @@ void fail(Slot& slot) noexcept {
   space.send_failed(std::current_exception());
   slot.copy->trouble = &space.keep(detail::thrown_text(std::current_exception()));
 }
+
+void renew_or_fail(Slot& slot) noexcept {
+  try {
+    renew(slot);
+  } catch (...) {
+    fail(slot);
+  }
+}
 }  // namespace
 
 const void* LoopStep::code() const noexcept {
   return reinterpret_cast<const void*>(&renew);  // a step of the runtime
+}
+
+void clear(Copy& copy, const detail::DataReduction& reduction) {
+  const DataMemory to = copy.writable(false);
+  for (std::size_t column = 0; column < to.shape.columns; ++column) {
+    reduction.clear(
+        static_cast<std::byte*>(to.memory) + column * to.shape.leading * to.shape.element_bytes,
+        to.shape.rows);
+  }
+}
+
+void LoopEnd::stop() noexcept {
+  iterations_.store(detail::iteration() + 1, std::memory_order_relaxed);
+  detail::stop_iterating();
 }
 
 // ---- tasks -----------------------------------------------------------------------------------
@@ -49,9 +71,28 @@ void TaskStep::run(std::uint64_t) noexcept {
     Copy* const to = use.to != nullptr ? use.to->copy : nullptr;
     Copy* const from = use.from == nullptr ? nullptr : use.takes ? to : use.from->copy;
     Datum& datum = use.to != nullptr ? *use.to->datum : *use.from->datum;
-    insertion_.uses[i] = {from, to, nullptr, &datum};
+    insertion_.uses[i] = {from, to, use.reduction, &datum};
   }
-  run_again(insertion_);
+  const bool failed = run_again(insertion_) != nullptr;
+  if (end_ != nullptr) leave_decision(failed);
+}
+
+void TaskStep::decide(LoopEnd& end, Slot* const decision) noexcept {
+  decides = true;
+  end_ = &end;
+  decision_ = decision;
+}
+
+void TaskStep::leave_decision(const bool failed) noexcept {
+  const bool stops = failed || detail::is_last_iteration();
+  if (stops) end_->stop();
+  if (decision_ == nullptr) return;
+  try {
+    *static_cast<bool*>(decision_->copy->writable(false).memory) = stops;
+  } catch (...) {
+    fail(*decision_);
+    end_->stop();
+  }
 }
 
 const void* TaskStep::code() const noexcept { return code_of(insertion_); }
@@ -79,6 +120,12 @@ void SendStep::run(const std::uint64_t round) noexcept {
   } catch (...) {
     space.send_failed(std::current_exception());
   }
+  if (renews_) renew_or_fail(slot_);
+}
+
+void SendStep::renew() noexcept {
+  renews_ = true;
+  accesses.front().kind = detail::AccessKind::inout;
 }
 
 ReceiveStep::ReceiveStep(const StepPlace& place, Slot& slot, PairTransfers& transfers,
@@ -97,6 +144,51 @@ void ReceiveStep::run(const std::uint64_t round) noexcept {
   } catch (...) {
     fail(slot_);
   }
+}
+
+// ---- what is no task of the program ----------------------------------------------------------
+
+MergeStep::MergeStep(const StepPlace& place, const Merging& merging)
+    : LoopStep(merging.reduction != nullptr ? "combination of data"
+               : merging.takes              ? "move of data"
+                                            : "flush of data",
+               place.where, place.priority, place.offset), merging_(merging) {}
+
+void MergeStep::run(std::uint64_t) noexcept {
+  const auto& [to, from, reduction, takes, renews] = merging_;
+  if (takes && !to->copy->is_program()) {
+    std::swap(to->copy, from->copy);
+  } else {
+    merge_values(*to->datum, *to->copy, *from->copy, reduction);
+  }
+  if (renews) renew_or_fail(*from);
+}
+
+DropStep::DropStep(const StepPlace& place, Slot& slot,
+                   const detail::DataReduction* const reduction)
+    : LoopStep("discard of data", place.where, place.priority, place.offset), slot_(slot),
+      reduction_(reduction) {}
+
+void DropStep::run(std::uint64_t) noexcept {
+  try {
+    renew(slot_);
+    if (reduction_ != nullptr) clear(*slot_.copy, *reduction_);
+  } catch (...) {
+    fail(slot_);
+  }
+}
+
+DecisionStep::DecisionStep(const StepPlace& place, Slot& slot, LoopEnd& end)
+    : LoopStep("decision of another rank", place.where, place.priority, place.offset),
+      slot_(slot), end_(end) {
+  decides = true;
+}
+
+void DecisionStep::run(std::uint64_t) noexcept {
+  const Copy& copy = *slot_.copy;
+  const bool stops =
+      copy.trouble != nullptr || *static_cast<const bool*>(slot_.copy->readable().memory);
+  if (stops) end_.stop();
 }
 
 }  // namespace imbrex::distributed

@@ -6,6 +6,7 @@
 // say. Two instances of one step never run at once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <source_location>
 #include <vector>
@@ -21,11 +22,15 @@ struct Slot {
   Copy* copy = nullptr;  // a reference; not null while the loop runs
 };
 
+// The elements that change nothing. REQUIRES: the caller has the copy alone.
+void clear(Copy& copy, const detail::DataReduction& reduction);
+
 // One access of a task.
 struct SlotUse {
   Slot* from = nullptr;  // as in Use
   Slot* to = nullptr;
   bool takes = false;    // `to` gets the copy of `from`, which nothing else uses any more
+  const detail::DataReduction* reduction = nullptr;  // as in Use
 };
 
 // How many transfers of a period lead to each rank, and come from it; and the tickets of the first.
@@ -37,6 +42,23 @@ struct PairTransfers {
   std::vector<Pair> to, from;  // by rank of the space
 };
 
+// Where the loop ends, as far as this rank knows.
+class LoopEnd {
+ public:
+  explicit LoopEnd(const std::int64_t count) noexcept : iterations_(count) {}
+  // The iteration of the running step, which decides, is the last.
+  void stop() noexcept;
+  [[nodiscard]] std::int64_t iterations() const noexcept {
+    return iterations_.load(std::memory_order_relaxed);  // relaxed: read behind the loop
+  }
+
+ private:
+  std::atomic<std::int64_t> iterations_;
+};
+
+// The periods in which a step does something.
+enum class Rounds : std::uint8_t { all, first, later };
+
 class LoopStep {
  public:
   virtual ~LoopStep() = default;
@@ -45,11 +67,16 @@ class LoopStep {
   // `round` counts the periods. Runs in a task. Leaves a failure in the copies.
   virtual void run(std::uint64_t round) noexcept = 0;
   [[nodiscard]] virtual const void* code() const noexcept;  // for traces
+  [[nodiscard]] bool runs_in(const std::uint64_t round) const noexcept {
+    return rounds == Rounds::all || (rounds == Rounds::first) == (round == 0);
+  }
 
   const char* const name;
   const std::source_location where;
   const int priority;
   const std::uint32_t offset;  // of its iteration in the period
+  bool decides = false;        // as in detail::TaskSpec
+  Rounds rounds = Rounds::all;
   std::vector<detail::AccessSpec> accesses;
 
  protected:
@@ -64,10 +91,17 @@ class TaskStep final : public LoopStep {
   TaskStep(Insertion& insertion, int priority, std::uint32_t offset, std::vector<SlotUse> uses);
   void run(std::uint64_t round) noexcept override;
   [[nodiscard]] const void* code() const noexcept override;
+  // The task may end the loop, and its failure does. `decision`, if it is not null, becomes its
+  // decision, for the other ranks.
+  void decide(LoopEnd& end, Slot* decision) noexcept;
 
  private:
+  void leave_decision(bool failed) noexcept;
+
   Insertion& insertion_;
   const std::vector<SlotUse> uses_;
+  LoopEnd* end_ = nullptr;
+  Slot* decision_ = nullptr;
 };
 
 // Where a step without a task of the program stands in the sequence.
@@ -87,11 +121,14 @@ class SendStep final : public LoopStep {
   };
   SendStep(const StepPlace& place, Slot& slot, PairTransfers& transfers, std::vector<To> to);
   void run(std::uint64_t round) noexcept override;
+  // The slot gets a new copy when the version leaves: nothing else uses it any more.
+  void renew() noexcept;
 
  private:
   Slot& slot_;
   PairTransfers& transfers_;
   const std::vector<To> to_;
+  bool renews_ = false;
 };
 
 // A version arrives. The step has ended when it has.
@@ -109,6 +146,46 @@ class ReceiveStep final : public LoopStep {
   Slot& slot_;
   PairTransfers& transfers_;
   const From from_;
+};
+
+// `to` gets the value of `from`, or both are combined in `to`.
+struct Merging {
+  Slot* to;
+  Slot* from;
+  const detail::DataReduction* reduction = nullptr;
+  bool takes = false;   // `to` may get the copy of `from`, which nothing else uses any more
+  bool renews = false;  // `from` gets a new copy
+};
+class MergeStep final : public LoopStep {
+ public:
+  MergeStep(const StepPlace& place, const Merging& merging);
+  void run(std::uint64_t round) noexcept override;
+
+ private:
+  const Merging merging_;
+};
+
+// A slot loses its elements. With a reduction it gets those that change nothing.
+class DropStep final : public LoopStep {
+ public:
+  DropStep(const StepPlace& place, Slot& slot, const detail::DataReduction* reduction);
+  void run(std::uint64_t round) noexcept override;
+
+ private:
+  Slot& slot_;
+  const detail::DataReduction* const reduction_;
+};
+
+// The decision of a task on another rank has arrived. A decision that does not arrive ends the
+// loop.
+class DecisionStep final : public LoopStep {
+ public:
+  DecisionStep(const StepPlace& place, Slot& slot, LoopEnd& end);
+  void run(std::uint64_t round) noexcept override;
+
+ private:
+  Slot& slot_;
+  LoopEnd& end_;
 };
 
 }  // namespace imbrex::distributed

@@ -112,7 +112,7 @@ const void* code_of(const Insertion& insertion) noexcept {
 
 // The children of a body end with it: a failure of one would otherwise end the loop on this rank
 // alone.
-void run_again(Insertion& insertion) noexcept {
+const Trouble* run_again(Insertion& insertion) noexcept {
   const Trouble* trouble = open_places(insertion);
   if (trouble == nullptr) {
     try {
@@ -122,6 +122,7 @@ void run_again(Insertion& insertion) noexcept {
     }
   }
   leave_trouble(insertion, trouble);
+  return trouble;
 }
 
 const detail::BodyOps Insertion::run_ops{run_insertion, drop_insertion, nullptr,

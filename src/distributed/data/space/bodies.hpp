@@ -41,7 +41,8 @@ struct alignas(64) Insertion {
                                          const detail::BodyOps& ops, std::span<const Use> uses);
 
 // Runs the task once more, which keeps its closure, with the uses that it has now; they stay.
-void run_again(Insertion& insertion) noexcept;
+// Returns why it has not run, or has failed; null: it has run.
+[[nodiscard]] const Trouble* run_again(Insertion& insertion) noexcept;
 [[nodiscard]] const void* code_of(const Insertion& insertion) noexcept;
 
 }  // namespace imbrex::distributed

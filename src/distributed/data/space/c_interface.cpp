@@ -122,8 +122,9 @@ void insert(DataSpace& space, const imbrex_data_task_spec& spec) {
   const char* const name = c::name_of_task(spec.name, spec.kept != 0);
   const std::size_t argument_at = CBody::argument_at(accesses.size());
   auto* const memory = static_cast<std::byte*>(detail::begin_insertion(
-      space, {name, c::place(spec.file, spec.line), spec.priority, executor_of(spec)}, accesses,
-      ops, argument_at + spec.argument_bytes));
+      space,
+      {name, c::place(spec.file, spec.line), spec.priority, executor_of(spec), spec.decides != 0},
+      accesses, ops, argument_at + spec.argument_bytes));
   if (memory == nullptr) return;
   auto* const body = ::new (memory) CBody;
   body->body = spec.body;

@@ -86,9 +86,7 @@ int DataSpace::check(const DataTaskSpec& spec, const std::span<const DataAccess>
 
 void* DataSpace::begin(const DataTaskSpec& spec, const std::span<const DataAccess> accesses,
                        const BodyOps& ops, const std::size_t bytes) {
-  for (const DataAccess& access : accesses) {
-    if (access.mode == DataMode::reduce) [[unlikely]] refuse_in_loop("a reduction");
-  }
+  if (spec.decides) [[unlikely]] check_iterates("decides()");
   const int executor = check(spec, accesses);
   if (network_.recorder != nullptr) [[unlikely]] {
     record(spec, executor, accesses);

@@ -44,7 +44,9 @@ void flush_datum(Datum& datum, const std::source_location& where) {
   datum.space.flush(datum, where);
 }
 void flush_data(DataSpace& space, const std::source_location& where) { space.flush_all(where); }
-void discard_datum(Datum& datum, const std::source_location&) { datum.space.discard(datum); }
+void discard_datum(Datum& datum, const std::source_location& where) {
+  datum.space.discard(datum, where);
+}
 void move_datum(Datum& datum, const int owner, const std::source_location& where) {
   datum.space.move(datum, owner, where);
 }

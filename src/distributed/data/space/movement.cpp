@@ -77,7 +77,43 @@ void passed_on(void* const context) noexcept {
   space.pending.end(Pending::step);
 }
 
+// Both have the shape of the datum, except for gaps.
+void combine_elements(const detail::DataReduction& reduction, const DataMemory& to,
+                      const DataMemory& from) {
+  const DataShape& shape = from.shape;
+  for (std::size_t column = 0; column < shape.columns; ++column) {
+    reduction.combine(
+        static_cast<std::byte*>(to.memory) + column * to.shape.leading * shape.element_bytes,
+        static_cast<std::byte*>(from.memory) + column * shape.leading * shape.element_bytes,
+        shape.rows);
+  }
+}
+
 }  // namespace
+
+void merge_values(Datum& datum, Copy& to, Copy& from,
+                  const detail::DataReduction* const reduction) noexcept {
+  DataSpace& space = datum.space;
+  const Trouble* trouble = from.trouble;
+  if (trouble == nullptr && reduction != nullptr) trouble = to.trouble;
+  if (trouble != nullptr) {
+    space.not_run(*trouble);
+  } else {
+    try {
+      if (reduction != nullptr) {
+        combine_elements(*reduction, to.writable(true), from.readable());
+      } else {
+        to.assign(from);
+      }
+    } catch (...) {
+      trouble = &space.keep(fmt::format("imbrex: the copy of {} on rank {} has failed: {}",
+                                        space.text_of(datum), space.rank(),
+                                        detail::thrown_text(std::current_exception())));
+      space.not_run(*trouble);
+    }
+  }
+  to.trouble = trouble;
+}
 
 }  // namespace imbrex::distributed
 
@@ -159,41 +195,11 @@ struct Merge {
   const DataReduction* reduction;
 };
 
-// Both have the shape of the datum, except for gaps.
-void combine_elements(const DataReduction& reduction, const DataMemory& to,
-                      const DataMemory& from) {
-  const DataShape& shape = from.shape;
-  for (std::size_t column = 0; column < shape.columns; ++column) {
-    reduction.combine(
-        static_cast<std::byte*>(to.memory) + column * to.shape.leading * shape.element_bytes,
-        static_cast<std::byte*>(from.memory) + column * shape.leading * shape.element_bytes,
-        shape.rows);
-  }
-}
-
 void run_merge(void* const argument) noexcept {
   const std::unique_ptr<Merge> merge(static_cast<Merge*>(argument));
   auto& [datum, to, from, reduction] = *merge;
   DataSpace& space = datum.space;
-  const distributed::Trouble* trouble = from.trouble;
-  if (trouble == nullptr && reduction != nullptr) trouble = to.trouble;
-  if (trouble != nullptr) {
-    space.not_run(*trouble);
-  } else {
-    try {
-      if (reduction != nullptr) {
-        combine_elements(*reduction, to.writable(true), from.readable());
-      } else {
-        to.assign(from);
-      }
-    } catch (...) {
-      trouble = &space.keep(fmt::format("imbrex: the copy of {} on rank {} has failed: {}",
-                                        space.text_of(datum), space.rank(),
-                                        detail::thrown_text(std::current_exception())));
-      space.not_run(*trouble);
-    }
-  }
-  to.trouble = trouble;
+  distributed::merge_values(datum, to, from, reduction);
   to.release();
   from.release();
   space.pending.end(distributed::Pending::step);
@@ -225,20 +231,22 @@ void DataSpace::merge(Datum& datum, Copy& to, Copy& from, const DataReduction* c
 // ---- what a program inserts for the sake of movement --------------------------------------------
 
 void DataSpace::flush(Datum& datum, const std::source_location& where) {
-  refuse_in_loop("flush()");
   const Site site{"flush", where, 0};
   if (checks_) [[unlikely]] note("flush", datum, -1);
-  if (datum.reduction != nullptr) {
-    network_.recorder != nullptr ? end_reduction(datum) : combine(datum, site);
-  }
-  if (datum.source < 0) {
+  if (datum.source < 0 && datum.reduction == nullptr) {
     throw Error(fmt::format("imbrex: flush() of {}, which no task has written, at {}",
                             text_of(datum), detail::text_of(where)));
   }
   if (network_.recorder != nullptr) [[unlikely]] {
     return record(distributed::recorded::Operation::flush, datum, -1);
   }
+  if (loop_ != nullptr) [[unlikely]] return flush_in_loop(datum, where);
+  if (datum.reduction != nullptr) combine(datum, site);
   provide(datum, datum.owner, site);
+  bring_home(datum, site);
+}
+
+void DataSpace::bring_home(Datum& datum, const Site& site) {
   if (datum.owner != me_ || datum.home == nullptr || datum.current == datum.home) return;
   merge(datum, *datum.home, *datum.current, nullptr, site);
   drop_current(datum);
@@ -247,18 +255,17 @@ void DataSpace::flush(Datum& datum, const std::source_location& where) {
 }
 
 void DataSpace::flush_all(const std::source_location& where) {
-  refuse_in_loop("flush()");
   for (Datum& datum : data_) {
     if (datum.source >= 0 || datum.reduction != nullptr) flush(datum, where);
   }
 }
 
-void DataSpace::discard(Datum& datum) {
-  refuse_in_loop("discard()");
+void DataSpace::discard(Datum& datum, const std::source_location& where) {
   if (checks_) [[unlikely]] note("discard", datum, -1);
   if (network_.recorder != nullptr) [[unlikely]] {
     record(distributed::recorded::Operation::discard, datum, -1);
   }
+  if (loop_ != nullptr) [[unlikely]] return discard_in_loop(datum, where);
   close_list(datum);
   drop_current(datum);
   if (datum.partial != nullptr) std::exchange(datum.partial, nullptr)->release();
@@ -269,7 +276,6 @@ void DataSpace::discard(Datum& datum) {
 }
 
 void DataSpace::move(Datum& datum, const int owner, const std::source_location& where) {
-  refuse_in_loop("move()");
   check_rank("move()", owner);
   const Site site{"move", where, 0};
   if (checks_) [[unlikely]] note("move", datum, owner);
@@ -279,6 +285,7 @@ void DataSpace::move(Datum& datum, const int owner, const std::source_location& 
     if (datum.source >= 0) written(datum, owner, site);
     return;
   }
+  if (loop_ != nullptr) [[unlikely]] return move_in_loop(datum, owner, where);
   if (datum.reduction != nullptr) combine(datum, site);
   datum.owner = owner;
   if (datum.source < 0 || datum.source == owner) return;

@@ -102,6 +102,17 @@ Datum& DataSpace::make(const DatumSpec& spec) {
   return datum;
 }
 
+Datum& DataSpace::decision() {
+  if (decision_ == nullptr) {
+    const DatumSpec spec{0, {1, 1, 1, sizeof(bool)}, nullptr, "decision"};
+    decision_ = std::make_unique<Datum>(*this, distributed::decision_datum, spec);
+    if (tracing()) [[unlikely]] {
+      trace_datum(text_of(*decision_), distributed::trace_key({id(), decision_->number}));
+    }
+  }
+  return *decision_;
+}
+
 std::string DataSpace::text_of(const Datum& datum) const {
   if (datum.name != nullptr && *datum.name != '\0') {
     return fmt::format("datum \"{}\" of space \"{}\"", datum.name, options_.name);

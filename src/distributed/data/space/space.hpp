@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -50,6 +51,14 @@ struct Use {
 };
 struct Insertion;  // bodies.hpp
 class Loop;        // loop/data_loop.hpp
+struct LoopDatum;
+struct DatumPlace;
+struct LoopEndOfDatum;
+
+// `to` gets the value of `from`; or both are combined in `to`. A failure stays in `to`. The caller
+// has both copies alone, or `from` with other readers.
+void merge_values(Datum& datum, Copy& to, Copy& from,
+                  const detail::DataReduction* reduction) noexcept;
 
 struct Site {
   const char* task;
@@ -85,7 +94,7 @@ class DataSpace {
   // ---- movement.cpp
   void flush(Datum& datum, const std::source_location& where);
   void flush_all(const std::source_location& where);
-  void discard(Datum& datum);
+  void discard(Datum& datum, const std::source_location& where);
   void move(Datum& datum, int owner, const std::source_location& where);
 
   // ---- loop/
@@ -126,6 +135,8 @@ class DataSpace {
   [[nodiscard]] const distributed::Trouble* left() const noexcept {
     return left_.load(std::memory_order_acquire);
   }
+  // Stands for the decisions of the tasks that may end a loop.
+  [[nodiscard]] Datum& decision();
   distributed::Pending pending;
   distributed::CopyBytes copy_bytes;
 
@@ -165,6 +176,8 @@ class DataSpace {
   [[nodiscard]] distributed::Recipient recipient(int rank, const distributed::Site& site);
   void start(distributed::VersionSend& sending, distributed::Copy& copy,
              const distributed::Site& site);
+  // The owner has the value, and gets it into the memory of the program.
+  void bring_home(Datum& datum, const distributed::Site& site);
   // Sends the value to `rank` if it lacks it.
   void provide(Datum& datum, int rank, const distributed::Site& site);
 
@@ -176,7 +189,7 @@ class DataSpace {
   // A task of the space: `call(argument)` runs once, with the added accesses.
   void step(const char* name, const distributed::Site& site, void (*call)(void*) noexcept,
             void* argument);
-  // `to` gets the value of `from`; or both are combined in `to`. Runs in a task.
+  // merge_values() in a task.
   void merge(Datum& datum, distributed::Copy& to, distributed::Copy& from,
              const DataReduction* reduction, const distributed::Site& site);
 
@@ -187,12 +200,19 @@ class DataSpace {
   [[nodiscard]] void* insert_in_loop(const DataTaskSpec& spec, int executor,
                                      std::span<const DataAccess> accesses, const BodyOps& ops,
                                      std::size_t bytes);
-  [[noreturn]] void refuse_empty_loop(const IterateSpec& spec) const;
+  void flush_in_loop(Datum& datum, const std::source_location& where);
+  void discard_in_loop(Datum& datum, const std::source_location& where);
+  void move_in_loop(Datum& datum, int owner, const std::source_location& where);
   void insert_each(const IterateSpec& spec, void (*body)(void*, std::int64_t), void* argument);
   void record_loop(distributed::Loop& loop, void (*body)(void*, std::int64_t), void* argument);
   void begin_loop(distributed::Loop& loop);
+  void provide_for_loop(distributed::LoopDatum& its, const distributed::Site& site);
+  void fill_slots(distributed::LoopDatum& its);
   void run_loop(const distributed::Loop& loop);
   void end_loop(distributed::Loop& loop);
+  void put_current(Datum& datum, distributed::Copy& copy) noexcept;
+  void leave_reduction(distributed::LoopDatum& its, const distributed::DatumPlace& place);
+  void leave_value(distributed::LoopDatum& its, const distributed::LoopEndOfDatum& end);
 
   // ---- reductions.cpp
   void join_reduction(Datum& datum, const DataReduction& reduction, int rank);
@@ -235,6 +255,7 @@ class DataSpace {
   bool checks_ = false;
   distributed::Loop* loop_ = nullptr;  // not null while the body of iterate() runs
   bool inserts_each_ = false;          // it runs for each iteration, in a simulation
+  std::unique_ptr<Datum> decision_;    // made by the first loop that needs it
   bool looks_ahead_ = false;  // the policy learns which tasks lead to sends
   bool trimmed_ = false;      // concerns() has left something out
   distributed::Leaving leaving_;

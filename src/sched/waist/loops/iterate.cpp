@@ -584,6 +584,13 @@ void stop_iterating() {
   node.cycle->end_before(node.iteration + 1);
 }
 
+bool is_last_iteration() noexcept {
+  const Task* const task = running_node();
+  if (task == nullptr) return false;
+  const Node& node = task::node_of(*task);
+  return node.cycle->limit.load(std::memory_order_relaxed) <= node.iteration + 1;
+}
+
 void check_iterates(const char* const what) {
   if (!is_outside() && in_task()) {
     const Family* const family = sched::current_worker()->task->family;
