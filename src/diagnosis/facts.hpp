@@ -19,9 +19,9 @@ inline constexpr int none = INT_MIN;  // there is none, or it is unknown
 inline constexpr int any = INT_MIN + 1;
 
 struct Communicator {
-  std::string name;          // empty: there is no communicator, or it is unknown
+  std::string name = {};     // empty: there is no communicator, or it is unknown
   std::uint64_t id = 0;      // a number that its ranks agree on; 0: unknown
-  std::vector<int> members;  // ranks of MPI_COMM_WORLD; a message goes to one of them
+  std::vector<int> members = {};  // ranks of MPI_COMM_WORLD; a message goes to one of them
   bool is_named = true;      // by the program or by MPI; else ranks may number it differently
   bool operator==(const Communicator&) const = default;
 };
