@@ -246,7 +246,10 @@ void find_rank_circles(const Survey& survey, Findings& findings) {
   const char* const other = two ? "each other" : "one another";
   std::string what = fmt::format("wait for {}", other);
   std::string advice = "Let one of these ranks do first what the one before it waits for";
-  if (receives) {
+  const bool exchanges = !all_are(circle, [](const Wait& wait) {
+    return !wait.call.starts_with("MPI_Sendrecv");  // it has sent
+  });
+  if (receives && !exchanges) {
     what = fmt::format("receive from {} before they send", other);
     advice = "Let one of these ranks send first, or put the send and the receive of each rank into "
              "one MPI_Sendrecv or two independent tasks";

@@ -139,7 +139,7 @@ void add_missing(const Survey& survey, const OfCommunicator& of, const Joined& j
   std::ranges::sort(ranks);
   findings.push_back(
       {Cause::missing_rank,
-       survey.all_stopped() && is_certain(of.comm) && is_missing_certain(joined, missing),
+       survey.all_stopped() && is_missing_certain(joined, missing),
        text + survey.remarks(named),
        "All ranks of a communicator must begin its collectives: let the missing rank begin this "
        "one before it waits for other ranks, or use a communicator without that rank",

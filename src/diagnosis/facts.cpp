@@ -179,7 +179,7 @@ Wait read_wait(Fields& fields) {
   Wait wait;
   fields.take(wait.task);
   wait.task_text = fields.text();
-  take_word(fields, kind_words, wait.kind);
+  wait.kind = kind_of(fields.text());
   wait.call = fields.text();
   take(fields, wait.comm);
   fields.take(wait.peer);
@@ -217,6 +217,12 @@ void read_rank(Fields& fields, RankFacts& facts) {
 
 std::string_view word_of(const WaitKind kind) noexcept {
   return kind_words[static_cast<std::size_t>(kind)];
+}
+
+WaitKind kind_of(const std::string_view word) noexcept {
+  const auto found = std::ranges::find(kind_words, word);
+  return found == kind_words.end() ? WaitKind::other
+                                   : static_cast<WaitKind>(found - kind_words.begin());
 }
 
 std::string write(const RankFacts& facts) {

@@ -103,5 +103,6 @@ struct RankFacts {
 
 // The word for a kind in the text form.
 [[nodiscard]] std::string_view word_of(WaitKind kind) noexcept;
+[[nodiscard]] WaitKind kind_of(std::string_view word) noexcept;  // other: no such word
 
 }  // namespace imbrex::diagnosis

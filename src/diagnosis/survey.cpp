@@ -121,7 +121,10 @@ std::string phrase(const Wait& wait) {
     case WaitKind::request:
     case WaitKind::collective:
     case WaitKind::window: text = "waits in " + wait.call; break;
-    default: text = "waits for " + wait.call; break;
+    case WaitKind::future:
+      text = "waits for " + (wait.object.empty() ? wait.call : wait.object);
+      break;
+    default: text = (wait.call.starts_with("MPI_") ? "waits in " : "waits for ") + wait.call; break;
   }
   if (is_receive(wait) && wait.peer != none) text += " from " + peer_text(wait.peer);
   if (wait.kind == WaitKind::send && wait.peer != none) text += " to " + peer_text(wait.peer);

@@ -13,7 +13,12 @@ function(imbrex_mpi_report name case end)
     WORKERS 1 ENVIRONMENT ${arg_ENV})
 endfunction()
 set(place "report_cases.cpp:[0-9]+")
+# The first line has the cause and, in parentheses, the reason of the report.
+set(stalled "no message has arrived and no task has run for [0-9]+ s.$")
 imbrex_mpi_report(wrong_tag wrong_tag 0 ENV IMBREX_STALL_S=1 EXPECT
+  -e "^imbrex: perhaps: rank 0 waits in MPI_Recv from 1, tag 7, on halo, in .receive h.*${stalled}"
+  -e "${place}., but the message from rank 1 on halo that has come has tag 8 .every .*${stalled}"
+  -e "^imbrex: Give the send and the receive the same tag"
   -e "every task of rank 0 waits, no message has arrived and no task has run for 1 s"
   -e "^imbrex: .0.   MPI_Recv from 1, tag 7, 64 bytes, on halo: in .receive halo. .*${place}"
   -e "receive block.*\\(and 59 more like this, in all tags 20-79\\)"
@@ -32,7 +37,9 @@ foreach(above 0 32)  # receives matched by imbrex, and by MPI
     -e "^went on")
 endforeach()
 imbrex_mpi_report(wrong_communicator wrong_communicator failure
-  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+ ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: rank 0 waits in MPI_Recv from 1, tag 7, on right one, in .receive. .*${stalled}"
+  -e "${place}., but the message from rank 1 with tag 7 has come on MPI_COMM_WORLD .*${stalled}"
   -e "rank [01] waits for tag 7 from [01] on right one" -e "rank 0 .*: all 2 tasks wait"
   -e "^imbrex: \\[0\\]   MPI_Recv" -e "^imbrex: \\[1\\]   MPI_Recv")
 imbrex_mpi_report(closes_too_early closes_too_early failure
@@ -65,9 +72,13 @@ endforeach()
 set(ended "no rank makes progress: imbrex ends the program")
 imbrex_mpi_report(computes_and_forgets computes_and_forgets failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -e "runs or is ready: .computes." -e "${ended}"
-  -e "^imbrex: .1.   MPI_Finalize, which waits for the other ranks: in .main.")
+  -e "^imbrex: .1.   MPI_Finalize, which waits for the other ranks: in .main."
+  -e "^imbrex: rank 0 waits in MPI_Recv from 1, tag 3, .*, and rank 1 does not send: it is in MPI_")
 imbrex_mpi_report(lock_on_both_ranks lock_on_both_ranks failure
-  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -e "task .wants. .*has blocked the" -e "${ended}")
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -e "task .wants. .*has blocked the" -e "${ended}"
+  -e "^imbrex: perhaps: a lock on rank 0 is held across a wait: .wants. .* sleeps in a lock"
+  -e "^imbrex: .* the waiting tasks may hold it: .holds. .* waits in MPI_Recv from 1, tag 3"
+  -e "^imbrex: Release locks before a wait")
 imbrex_mpi_report(splits_alone splits_alone failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: .0.   MPI_Comm_split: in .main." -n "runs or is ready: " -e "${ended}")
@@ -82,13 +93,18 @@ imbrex_mpi_report(asks_with_a_lock asks_with_a_lock 0 ENV IMBREX_STALL_S=1 EXPEC
 imbrex_mpi_report(probes_in_turn probes_in_turn 0 EXPECT
   -e "MPI_Iprobe repeatedly, without success" -n "no receive takes" -c 2 "went on")
 imbrex_mpi_report(other_order other_order failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
-  -e "^imbrex: on MPI_COMM_WORLD ranks wait in different collectives: 1 in MPI_Bcast; 0 in MPI_Red"
-  -e "the same order.*IMBREX_CHECK=1")
+  -e "^imbrex: on MPI_COMM_WORLD ranks wait in different collectives: rank 1 in MPI_Bcast "
+  -e "; rank 0 in MPI_Reduce .*${stalled}"
+  -e "^imbrex: All ranks.*the same order.*IMBREX_CHECK=1")
 imbrex_mpi_report(turns turns failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: rank 1 has not come to the MPI_Barrier on MPI_COMM_WORLD in which rank 0 waits: it "
+  -e "in which rank 0 waits: it .*turn by key .*${stalled}"
   -e "^imbrex: .1.   MPI_Barrier on MPI_COMM_WORLD waits for its turn by key .other. .rank 0 has n"
   -e "by key .second. .rank 0 has not begun it; rank 0 has begun 1 collectives, the last with key "
   -e "with key [0-9]+ .the number of a name .*, and for key .* no task has come on this rank")
 imbrex_mpi_report(failed_sender failed_sender failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: ranks 0, 1 receive from each other before they send: rank 0 waits in MPI_Recv from 1"
+  -e "; on rank 1 task .load. .*has failed: no such file .*${stalled}"
   -e "^imbrex: .1.   task .load. .*${place}. has failed: no such file$"
   -e "^imbrex: .1.   task .sends. .* did not run, since task .load. .* has failed")
 set(not_arrived "^imbrex: .1.   imbrex::alltoall, begun by .*: part 2 from rank 0 has not arrived")
@@ -159,14 +175,41 @@ imbrex_mpi_report(asked_in_finalize asked_in_finalize 0 EXPECT
 # One rank is missing in a receive, and has gone on to the end.
 imbrex_mpi_report(one_in_finalize one_in_finalize failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: rank 0 waits in MPI_Recv from 1, tag 3, on MPI_COMM_WORLD, in .main., and rank 1"
+  -e "and rank 1 does not send: it is in MPI_Finalize .*${stalled}"
   -e "^imbrex: .0.   MPI_Recv from 1, tag 3, .*: in .main."
   -e "^imbrex: .1.   MPI_Finalize, which waits for the other ranks: in .main."
   -n "runs or is ready: " -n "a lock, or something like it")
 # Both ranks wait, in place first: each says so.
 imbrex_mpi_report(both_receive both_receive failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: ranks 0, 1 receive from each other before they send: rank 0 waits in MPI_Recv from 1"
+  -e "^imbrex: ranks .* rank 1 waits in MPI_Recv from 0, tag 3, .*${stalled}"
   -e "^imbrex: .0.   MPI_Recv from 1, tag 3, .*: in .exchange."
   -e "^imbrex: .1.   MPI_Recv from 0, tag 3, .*: in .exchange." -n "runs or is ready: ")
+imbrex_mpi_report(both_send both_send failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: ranks 0, 1 send long messages to each other and none receives: .*${stalled}"
+  -e "rank 0 waits in MPI_Send to 1, tag 3, 1048576 bytes, .*${stalled}")
+imbrex_mpi_report(send_follows_receive send_follows_receive failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: ranks 0, 1 receive from each other before they send: .*${stalled}"
+  -e "; on rank 0 .pass on. .* has not begun, since it follows task .fill. .*${stalled}")
+imbrex_mpi_report(missing_in_collective missing_in_collective failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: rank 1 has not come to the MPI_Allreduce on MPI_COMM_WORLD in which rank 0 waits: it"
+  -e "in which rank 0 waits: it waits in MPI_Recv from 0, tag 5, .*in .sum. .*${stalled}")
+imbrex_mpi_report(missing_at_the_end missing_at_the_end failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: rank 1 has not come to the MPI_Barrier on MPI_COMM_WORLD in which rank 0 waits"
+  -e "in which rank 0 waits: it is in MPI_Finalize .*${stalled}")
+imbrex_mpi_report(wrong_source wrong_source failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: rank 0 waits in MPI_Recv from 1, tag 7, .* and rank 1 does not send: .*${stalled}"
+  -e "^imbrex: also: perhaps: rank 0 waits in MPI_Recv from 1, tag 7, .*but the message with tag 7"
+  -e "but the message with tag 7 on MPI_COMM_WORLD that has come is from rank 0[.]")
+imbrex_mpi_report(futures_crosswise futures_crosswise failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: ranks 0, 1 await futures of each other: rank 0 waits for future 1 of space .sums."
+  -e "; rank 1 waits for future 0 of space .sums., whose home is rank 0.*${stalled}")
 # No backtrace below a report also where a trace is written first. A handler of the program's for
 # SIGABRT is called.
 imbrex_mpi_report(both_receive_traced both_receive failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort

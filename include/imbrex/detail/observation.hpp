@@ -78,12 +78,20 @@ struct Situation {
 // of a task that waits though its thread may run; 0: none.
 [[nodiscard]] std::string standstill(std::uint64_t waiting_task);
 
+// One wait of a task, as data.
+struct TaskWait {
+  const char* kind;                       // a word of src/diagnosis/facts.hpp
+  std::string text;
+  std::vector<std::uint64_t> tasks = {};  // ids of tasks that must all act first
+};
+
 // One live task, as reports show it.
 struct TaskView {
   TaskLabel task;
   bool runs = false;       // on a worker, or ready to run
   bool in_mpi = false;     // waits in a call of MPI
   std::string waits_for;   // empty if the task runs, or if its wait cannot be described
+  std::vector<TaskWait> waits = {};
 };
 // With `at_rest` it follows the graph to describe each wait. That is safe only if situation() has
 // reported rest twice, and while the caller prevents the events that the tasks wait for.

@@ -11,12 +11,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "base/guarded.hpp"
+#include "diagnosis/facts.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/runtime.hpp"
 #include "mpi/abi/inquiries.hpp"
@@ -54,18 +57,39 @@ static_assert(4 + waits_max + messages_max + tasks_max + collectives_max + turns
 
 // ---- unexpected messages ---------------------------------------------------------------------
 
-UnexpectedMessage message_of(MPI_Comm comm, const MPI_Status& status) {
+// The communicators of one look: each is asked for once.
+class Communicators {
+ public:
+  const diagnosis::Communicator& operator[](MPI_Comm comm) {
+    const auto found = known_.find(comm);
+    return found != known_.end() ? found->second : known_.emplace(comm, facts_of(comm)).first->second;
+  }
+  // The rank in MPI_COMM_WORLD of the member that messages to `peer` go to.
+  [[nodiscard]] int in_world(MPI_Comm comm, const int peer) {
+    const std::vector<int>& members = (*this)[comm].members;
+    const bool is_member = peer >= 0 && static_cast<std::size_t>(peer) < members.size();
+    return is_member ? members[static_cast<std::size_t>(peer)] : diagnosis::none;
+  }
+
+ private:
+  std::map<MPI_Comm, diagnosis::Communicator> known_;
+};
+
+using Messages = std::vector<diagnosis::Message>;
+
+diagnosis::Message message_of(MPI_Comm comm, const MPI_Status& status, Communicators& comms) {
   MPI_Count bytes = 0;
   PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
-  return {name_of(comm), status.MPI_SOURCE, status.MPI_TAG,
-          bytes < 0 ? 0 : static_cast<std::uint64_t>(bytes)};
+  return {comms[comm], comms.in_world(comm, status.MPI_SOURCE), status.MPI_SOURCE, status.MPI_TAG,
+          bytes < 0 ? 0 : static_cast<std::int64_t>(bytes)};
 }
 
 // A probe shows the first message that fits, so the search probes for any message, and then for
 // each source and each tag that a task waits for.
 class Search {
  public:
-  Search(MPI_Comm comm, std::vector<UnexpectedMessage>& found) : comm_(comm), found_(found) {}
+  Search(MPI_Comm comm, Communicators& comms, Messages& found)
+      : comm_(comm), comms_(comms), found_(found) {}
 
   void probe(const int source, const int tag) {
     constexpr int probes_max = 16;
@@ -75,18 +99,19 @@ class Search {
     if (PMPI_Iprobe(source, tag, comm_, &there, &status) != MPI_SUCCESS || there == 0) return;
     if (!seen_.emplace(status.MPI_SOURCE, status.MPI_TAG).second) return;
     if (Probed::is_wanted(status.MPI_SOURCE, status.MPI_TAG, comm_)) return;
-    found_.push_back(message_of(comm_, status));
+    found_.push_back(message_of(comm_, status, comms_));
   }
 
  private:
   MPI_Comm comm_;
-  std::vector<UnexpectedMessage>& found_;
+  Communicators& comms_;
+  Messages& found_;
   std::set<std::pair<int, int>> seen_;
   int probes_ = 0;
 };
 
 // Finds the messages that imbrex has taken from MPI already.
-void find_held(messages::Communicator& communicator, std::vector<UnexpectedMessage>& found) {
+void find_held(messages::Communicator& communicator, Communicators& comms, Messages& found) {
   constexpr std::size_t held_max = 64;
   std::vector<MPI_Status> held;
   communicator.for_each_held([&held](const MPI_Status& status) {
@@ -94,16 +119,16 @@ void find_held(messages::Communicator& communicator, std::vector<UnexpectedMessa
   });
   for (const MPI_Status& status : held) {
     if (Probed::is_wanted(status.MPI_SOURCE, status.MPI_TAG, communicator.handle())) continue;
-    found.push_back(message_of(communicator.handle(), status));
+    found.push_back(message_of(communicator.handle(), status, comms));
   }
 }
 
-std::vector<UnexpectedMessage> find_messages(const std::vector<Call>& calls) {
-  std::vector<UnexpectedMessage> found;
+Messages find_messages(const std::vector<Call>& calls, Communicators& known) {
+  Messages found;
   std::vector<MPI_Comm> comms{MPI_COMM_WORLD};
   messages::for_each_communicator([&](messages::Communicator& communicator) {
     if (communicator.handle() != MPI_COMM_WORLD) comms.push_back(communicator.handle());
-    find_held(communicator, found);
+    find_held(communicator, known, found);
   });
   for (const Call& call : calls) {
     if (call.comm != MPI_COMM_NULL && std::ranges::find(comms, call.comm) == comms.end()) {
@@ -112,7 +137,7 @@ std::vector<UnexpectedMessage> find_messages(const std::vector<Call>& calls) {
   }
   for (const MPI_Comm comm : comms) {
     if (messages::asserts_no_wildcards(comm)) continue;  // that also excludes this probe
-    Search search(comm, found);
+    Search search(comm, known, found);
     search.probe(MPI_ANY_SOURCE, MPI_ANY_TAG);
     for (const Call& call : calls) {
       if (call.comm != comm || call.kind != Kind::receive) continue;
@@ -151,6 +176,8 @@ struct Tasks {
   std::size_t all = 0;
   std::size_t running = 0;
   Lines lines;  // tasks whose wait is not among the operations
+  std::vector<std::string> texts;       // of those that run
+  std::vector<diagnosis::Wait> waits;   // not among the operations
 };
 
 std::atomic<std::uint64_t> in_finalize{0};  // id of the task in MPI_Finalize; 0: none
@@ -162,41 +189,56 @@ std::string describe_finalize(const detail::TaskView& view) {
          detail::describe(view.task);
 }
 
+// The waits of a task that MPI knows nothing of.
+void add_facts(const detail::TaskView& view, std::vector<diagnosis::Wait>& waits) {
+  for (const detail::TaskWait& wait : view.waits) {
+    diagnosis::Wait facts{.task = view.task.id, .task_text = detail::describe(view.task),
+                          .kind = diagnosis::kind_of(wait.kind), .call = wait.text,
+                          .tasks = wait.tasks};
+    if (facts.kind == diagnosis::WaitKind::future) {
+      facts.object = future_in(wait.text);
+      facts.peer = home_in(facts.object);
+    }
+    waits.push_back(std::move(facts));
+  }
+}
+
 Tasks describe(const std::vector<detail::TaskView>& views, const std::set<std::uint64_t>& shown) {
-  Tasks tasks{.all = views.size(), .running = 0, .lines = {}};
+  Tasks tasks{.all = views.size(), .running = 0, .lines = {}, .texts = {}, .waits = {}};
   const std::uint64_t finalizer = in_finalize.load(std::memory_order_relaxed);
   for (const detail::TaskView& view : views) {
     if (finalizer != 0 && view.task.id == finalizer) {
       tasks.lines.push_back(describe_finalize(view));
+      tasks.waits.push_back({.task = view.task.id, .task_text = detail::describe(view.task),
+                             .kind = diagnosis::WaitKind::finalize, .call = "MPI_Finalize"});
     } else if (view.runs) {
       ++tasks.running;
-      tasks.lines.push_back("runs or is ready: " + detail::describe(view.task));
+      tasks.texts.push_back(detail::describe(view.task));
+      tasks.lines.push_back("runs or is ready: " + tasks.texts.back());
     } else if (!view.waits_for.empty() && !(view.in_mpi && shown.contains(view.task.id))) {
       tasks.lines.push_back(view.waits_for + ": in " + detail::describe(view.task));
+      add_facts(view, tasks.waits);
     }
   }
   return tasks;
 }
 
-std::string heading(const Tasks& tasks) {
-  int rank = 0;
-  int ranks = 1;
-  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
+std::string heading(const diagnosis::RankFacts& facts, const Tasks& tasks) {
   std::string state = fmt::format("{} of {} tasks run or are ready", tasks.running, tasks.all);
   if (tasks.running == 0) {
     state = tasks.all == 0   ? "no task is left"
             : tasks.all == 1 ? "its only task waits"
                              : fmt::format("all {} tasks wait", tasks.all);
   }
-  return fmt::format("rank {} of {} (process {} on {}): {}", rank, ranks, getpid(), host, state);
+  return fmt::format("rank {} of {} (process {} on {}): {}", facts.rank, facts.ranks,
+                     facts.process, facts.host, state);
 }
 
 // The open operations. Read one by one, in place: they may be gone right after.
 class Open {
  public:
+  explicit Open(Communicators& comms) : comms_(comms) {}
+
   void add(const Operation& operation) {
     // A wait for requests tells what they receive, as far as that is known.
     bool known = false;
@@ -232,6 +274,7 @@ class Open {
     for (const auto& entry : waits_) ids.insert(entry.first);
     return ids;
   }
+  [[nodiscard]] const std::vector<diagnosis::Wait>& facts() const noexcept { return facts_; }
   // The calls have no types, since these may be freed.
   [[nodiscard]] const std::vector<Call>& calls() const noexcept { return calls_; }
 
@@ -240,9 +283,41 @@ class Open {
 
   void take(const detail::TaskLabel& task, const Call& call) {
     waits_.emplace_back(task.id, wait_of(call, task));
+    facts_.push_back(facts_of(call, waits_.back().second));
+    facts_.back().task = task.id;
     calls_.push_back(call);
   }
+  [[nodiscard]] diagnosis::Wait facts_of(const Call& call, const Wait& text) {
+    diagnosis::Wait wait{.task_text = text.task, .kind = kind_of(call), .call = text.call,
+                         .tag = text.tag == any ? diagnosis::any : text.tag};
+    if (text.sized) wait.bytes = static_cast<std::int64_t>(text.bytes);
+    if (call.comm == MPI_COMM_NULL) return wait;
+    wait.comm = comms_[call.comm];
+    if (call.kind == Kind::collective && has_two_groups(call.comm)) {
+      wait.kind = diagnosis::WaitKind::other;  // the members are only half of those that must come
+    }
+    if (text.peer == none) return wait;
+    wait.peer_in_comm = text.peer == any ? diagnosis::any : text.peer;
+    wait.peer = text.peer == any ? diagnosis::any : comms_.in_world(call.comm, call.peer);
+    return wait;
+  }
+  [[nodiscard]] static diagnosis::WaitKind kind_of(const Call& call) noexcept {
+    using diagnosis::WaitKind;
+    const std::string_view name = call.name;
+    switch (call.kind) {
+      case Kind::send: return call.waits_here ? WaitKind::other : WaitKind::send;
+      case Kind::receive: return name.find("robe") == name.npos ? WaitKind::receive
+                                                                : WaitKind::probe;
+      case Kind::collective: return WaitKind::collective;
+      case Kind::other: break;
+    }
+    return name.starts_with("MPI_Wait")  ? WaitKind::request
+           : name.starts_with("MPI_Win") ? WaitKind::window
+                                         : WaitKind::other;
+  }
 
+  Communicators& comms_;
+  std::vector<diagnosis::Wait> facts_;
   std::vector<std::pair<std::uint64_t, Wait>> waits_;  // by the id of the task
   std::vector<Call> calls_;
 };
@@ -289,24 +364,64 @@ std::int64_t largest_open() noexcept {
   return largest;
 }
 
-Lines look(const Mark& last) {
-  Open open;
-  std::vector<UnexpectedMessage> messages;
+namespace {
+
+// Long programs have many waits: the letters stay short. Those of MPI come first, collectives before
+// all others, since a wait that is left out must not look like a rank that has not come.
+void limit(diagnosis::RankFacts& facts) {
+  constexpr std::size_t items_max = 256;
+  std::ranges::stable_sort(facts.waits, {}, [](const diagnosis::Wait& wait) {
+    return wait.kind == diagnosis::WaitKind::collective ? 0 : 1;
+  });
+  facts.has_left_out = facts.waits.size() > items_max;
+  if (facts.has_left_out) facts.waits.resize(items_max);
+  if (facts.running.size() > items_max) facts.running.resize(items_max);
+  if (facts.messages.size() > items_max) facts.messages.resize(items_max);
+}
+
+diagnosis::RankFacts facts_of(const Open& open, const Tasks& tasks) {
+  diagnosis::RankFacts facts;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &facts.rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &facts.ranks);
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  facts.host = host;
+  facts.process = getpid();
+  facts.running = tasks.texts;
+  facts.waits = open.facts();
+  facts.waits.insert(facts.waits.end(), tasks.waits.begin(), tasks.waits.end());
+  facts.failures = detail::recent_failures();
+  return facts;
+}
+
+}  // namespace
+
+Look look(const Mark& last) {
+  Communicators comms;
+  Open open(comms);
+  Messages messages;
   std::vector<detail::TaskView> views;
   const auto look_still = [&](const bool settled) {
     const bool at_rest = settled && last.all_wait && last.at_rest && mark() == last;
     views = detail::view_tasks(at_rest);
-    messages = find_messages(open.calls());
+    messages = find_messages(open.calls(), comms);
   };
   const bool held = engine().try_to_hold_still(
       [&open](const Operation& operation) { open.add(operation); }, look_still);
   if (!held) views = detail::view_tasks(false);
 
-  int rank = 0;
-  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const std::vector<Wait> waits = open.waits();
   const Tasks tasks = describe(views, open.tasks());
-  Lines lines{heading(tasks)};
+  diagnosis::RankFacts facts = facts_of(open, tasks);
+  facts.messages = std::move(messages);
+  if (only_ends(last)) facts.state = diagnosis::RankState::finalizes;
+  const Lines parts = unite(blocks::describe_open(), collectives_max);
+  const Lines turns = unite(order::describe_waiting(), turns_max);
+  for (const Lines& part : {parts, turns}) {
+    for (const std::string& line : part) {
+      facts.waits.push_back({.kind = diagnosis::WaitKind::part, .call = line});
+    }
+  }
+  Lines lines{heading(facts, tasks)};
   Lines of_messages;
   if (!held) of_messages.push_back("a thread has been inside a call of MPI for seconds: see the "
                                    "task of that thread");
@@ -314,15 +429,13 @@ Lines look(const Mark& last) {
     of_messages.push_back(describe_messages(traffic().sent.load(std::memory_order_relaxed),
                                             traffic().handled.load(std::memory_order_relaxed)));
   }
-  for (const Lines& part :
-       {fold(waits, waits_max), unite(tasks.lines, tasks_max),
-        explain(messages, waits, rank, messages_max),
-        unite(blocks::describe_open(), collectives_max),
-        unite(order::describe_waiting(), turns_max), from_above(), of_messages,
-        detail::recent_failures()}) {
+  for (const Lines& part : {fold(open.waits(), waits_max), unite(tasks.lines, tasks_max),
+                            explain(facts, messages_max), parts, turns, from_above(), of_messages,
+                            facts.failures}) {
     for (const std::string& line : part) lines.push_back("  " + line);
   }
-  return lines;
+  limit(facts);
+  return {std::move(lines), std::move(facts)};
 }
 
 void note_finalize(const bool begins) noexcept {
@@ -335,7 +448,8 @@ void add_description(const Describe describe, void* const context) {
 }
 
 Lines open_operations() {
-  Open open;
+  Communicators comms;
+  Open open(comms);
   engine().hold_still([&open](const Operation& operation) { open.add(operation); },
                       [](bool) {});
   return fold(open.waits(), waits_max);

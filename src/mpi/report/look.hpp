@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "diagnosis/facts.hpp"
 #include "mpi/report/waits/wait_text.hpp"
 
 namespace imbrex::mpi::report {
@@ -26,9 +27,13 @@ struct Mark {
 };
 [[nodiscard]] Mark mark() noexcept;
 
-// A heading and its lines, 40 at most. `last` is a mark of a moment ago: if nothing has happened
-// since, waits of tasks outside of MPI are described, too.
-[[nodiscard]] Lines look(const Mark& last);
+struct Look {
+  Lines lines;                  // a heading and its lines
+  diagnosis::RankFacts facts;   // without the fields that need a watch: still_ms, may_continue
+};
+// `last` is a mark of a moment ago: if nothing has happened since, waits of tasks outside of MPI are
+// described, too.
+[[nodiscard]] Look look(const Mark& last);
 
 // The state of this rank, as a text that stays the same while nothing goes on here; empty if the
 // rank may go on by itself, or by processes outside of MPI_COMM_WORLD. `mark` is one of this

@@ -19,15 +19,19 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/text/ranges.hpp"
+#include "diagnosis/causes.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -47,6 +51,7 @@ constexpr milliseconds tick{100};               // while nothing happens; five m
 constexpr milliseconds busy_tick{5};            // while letters are in flight
 constexpr milliseconds answers_patience{3000};  // of rank 0, for the answers of the others
 constexpr milliseconds rank_0_answers{6000};
+constexpr std::size_t findings_max = 4;         // causes that a report names
 constexpr std::size_t awaited_max = 8;          // lines about futures that several ranks await
 
 // ---- the signal ------------------------------------------------------------------------------
@@ -127,27 +132,46 @@ constexpr const char* only_ending = "ends";
 
 // The reason for a report. As text: its first character, then the heading.
 struct Wish {
-  bool abort;         // the program shall end if no rank goes on
-  bool quiet;         // the report is printed only in that case
+  enum class Why : char {
+    asked = ' ',   // by a signal: only a certain cause is named
+    stall = 's',   // a rank has stalled
+    ending = '!',  // a rank has stalled; the program shall end if no rank goes on
+    quiet = '?'    // the report is printed only if the program ends
+  };
+  Why why;
   std::string heading;
 
-  [[nodiscard]] std::string text() const { return (quiet ? "?" : abort ? "!" : " ") + heading; }
+  [[nodiscard]] bool aborts() const noexcept { return why == Why::ending || why == Why::quiet; }
+  [[nodiscard]] bool is_quiet() const noexcept { return why == Why::quiet; }
+  [[nodiscard]] std::string text() const { return static_cast<char>(why) + heading; }
   [[nodiscard]] static Wish from(const std::string& text) {
-    return {text.starts_with('!') || text.starts_with('?'), text.starts_with('?'),
+    return {text.empty() ? Why::asked : static_cast<Why>(text.front()),
             text.substr(std::min<std::size_t>(text.size(), 1))};
   }
 };
 
-// The answer of a rank. As text: a line with the state, then the report.
+// The answer of a rank. As text: a line with the state, and one with the size of the facts; then
+// the facts and the report.
 struct Answer {
   // A digest of standstill(), or only_ending; empty if the rank may go on.
   std::string state;
+  diagnosis::RankFacts facts;
   std::string report;
 
-  [[nodiscard]] std::string text() const { return state + "\n" + report; }
+  [[nodiscard]] std::string text() const {
+    const std::string written = diagnosis::write(facts);
+    return fmt::format("{}\n{}\n{}{}", state, written.size(), written, report);
+  }
   [[nodiscard]] static Answer from(const std::string& text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    return {text.substr(0, end), text.substr(std::min(end + 1, text.size()))};
+    const std::size_t facts_begin = std::min(text.find('\n', end + 1), text.size() - 1) + 1;
+    const std::size_t size = std::strtoull(text.c_str() + std::min(end + 1, text.size()), nullptr,
+                                           10);
+    const std::size_t report_begin = std::min(facts_begin + size, text.size());
+    const auto facts = diagnosis::read(
+        std::string_view(text).substr(facts_begin, report_begin - facts_begin));
+    return {text.substr(0, end), facts.value_or(diagnosis::RankFacts{}),
+            text.substr(report_begin)};
   }
 };
 
@@ -199,6 +223,7 @@ class Watchdog {
     Clock::time_point until;
     std::map<int, std::string> answers;  // the reports, by rank
     std::map<int, std::string> states;   // by rank
+    std::vector<diagnosis::RankFacts> facts;
     std::vector<int> askers;
   };
   // The answers to one request say that no rank goes on: the ranks are asked once more.
@@ -279,18 +304,19 @@ void Watchdog::notice() {
   }
   while (const std::optional<Mail> mail = channel_.receive()) take(*mail);
   if (signalled.exchange(false, std::memory_order_relaxed)) {
-    want({false, false, fmt::format("rank {} was asked by SIGUSR1 for a report", channel_.rank())});
+    want({Wish::Why::asked,
+          fmt::format("rank {} was asked by SIGUSR1 for a report", channel_.rank())});
   }
   look_for_stall();
   if (asked_ && Clock::now() > asked_until_) {
-    if (!asked_->quiet) {
+    if (!asked_->is_quiet()) {
       print("imbrex: " + asked_->heading + ", and rank 0 does not answer\n" +
             prefixed(own_answer(false).report, fmt::format("imbrex: [{}] ", channel_.rank())));
     }
     asked_.reset();
   }
   if (suspicion_ && !gathering_ && Clock::now() >= suspicion_->again) {
-    gather({true, true, suspicion_->heading}, 0);
+    gather({Wish::Why::quiet, suspicion_->heading}, 0);
   }
   if (gathering_ && (std::ssize(gathering_->answers) == channel_.ranks() ||
                      Clock::now() > gathering_->until)) {
@@ -313,7 +339,7 @@ void Watchdog::look_for_stall() {
   // A report of this process alone has been printed, and does not know the state of other ranks.
   const bool halted = mark_.halted && channel_.ranks() > 1;
   if (aborts_ && (halted || (reported_ && mark_.all_wait)) && Clock::now() - wished_ > limit) {
-    want({true, true, fmt::format("no task of rank {} has run for {} s or more", channel_.rank(),
+    want({Wish::Why::quiet, fmt::format("no task of rank {} has run for {} s or more", channel_.rank(),
                                   seconds_)});
     return;
   }
@@ -327,7 +353,7 @@ void Watchdog::look_for_stall() {
                                        "run",
                                        channel_.rank())
                          : fmt::format("every task of rank {} waits", channel_.rank());
-  want({aborts_, false,
+  want({aborts_ ? Wish::Why::ending : Wish::Why::stall,
         fmt::format("{}, no message has arrived and no task has run for {} s", what,
                     std::chrono::duration_cast<std::chrono::seconds>(waited).count())});
 }
@@ -368,34 +394,39 @@ void Watchdog::take(const Mail& mail) {
 }
 
 void Watchdog::gather(const Wish& wish, const int asker) {
-  if (!gathering_ && Clock::now() - last_print_ < answers_patience && !wish.abort) {
+  if (!gathering_ && Clock::now() - last_print_ < answers_patience && !wish.aborts()) {
     // A signal to all ranks, or a stall that they notice one after the other: it is printed.
     if (asker != 0) channel_.send(asker, Letter::printed, "");
     return;
   }
   if (!gathering_) {
-    gathering_ = Gathering{wish, Clock::now() + answers_patience, {}, {}, {}};
-    add(0, own_answer(wish.quiet));
+    gathering_ = Gathering{wish, Clock::now() + answers_patience, {}, {}, {}, {}};
+    add(0, own_answer(wish.is_quiet()));
     for (int rank = 1; rank < channel_.ranks(); ++rank) {
-      channel_.send(rank, Letter::request, wish.quiet ? "?" : "");
+      channel_.send(rank, Letter::request, wish.is_quiet() ? "?" : "");
     }
   }
-  if (gathering_->wish.quiet && !wish.quiet) gathering_->wish = wish;
-  gathering_->wish.abort = gathering_->wish.abort || wish.abort;
+  Wish& present = gathering_->wish;
+  const bool aborts = present.aborts() || wish.aborts();
+  if (present.is_quiet() && !wish.is_quiet()) present = wish;
+  if (aborts && !present.is_quiet()) present.why = Wish::Why::ending;
   if (asker != 0) gathering_->askers.push_back(asker);
 }
 
 void Watchdog::add(const int rank, const Answer& answer) {
+  if (gathering_->answers.contains(rank)) return;
   gathering_->answers[rank] = answer.report;
   gathering_->states[rank] = answer.state;
+  gathering_->facts.push_back(answer.facts);
+  gathering_->facts.back().rank = rank;
 }
 
 void Watchdog::end_gathering() {
-  if (!gathering_->wish.quiet) {
+  if (!gathering_->wish.is_quiet()) {
     print(gathered());
     last_print_ = Clock::now();
   }
-  if (gathering_->wish.abort) decide();
+  if (gathering_->wish.aborts()) decide();
   for (const int asker : gathering_->askers) channel_.send(asker, Letter::printed, "");
   gathering_.reset();
 }
@@ -409,7 +440,7 @@ void Watchdog::decide() {
       // Ranks that all end do so as soon as they get a processor.
       std::ranges::any_of(states, [](const auto& state) { return state.second != only_ending; });
   const bool still = all_wait && suspicion_ && suspicion_->states == gathering_->states;
-  const bool printed = !gathering_->wish.quiet || (still && suspicion_->printed);
+  const bool printed = !gathering_->wish.is_quiet() || (still && suspicion_->printed);
   if (still) {
     print((printed ? "" : gathered()) +
           "imbrex: no rank makes progress: imbrex ends the program (IMBREX_STALL=abort)\n");
@@ -422,26 +453,42 @@ void Watchdog::decide() {
                          Clock::now() + pause};
 }
 
+// The cause comes first, with its advice; then the reports of the ranks; then further causes.
 std::string Watchdog::gathered() const {
-  std::string text = "imbrex: " + gathering_->wish.heading + "\n";
+  std::vector<diagnosis::RankFacts> facts = gathering_->facts;
   std::vector<int> silent;
+  std::string reports;
   for (int rank = 0; rank < channel_.ranks(); ++rank) {
     const auto answer = gathering_->answers.find(rank);
     if (answer == gathering_->answers.end()) {
       silent.push_back(rank);
+      facts.push_back({.rank = rank, .ranks = channel_.ranks(),
+                       .state = diagnosis::RankState::silent});
     } else {
-      text += prefixed(answer->second, fmt::format("imbrex: [{}] ", rank));
+      reports += prefixed(answer->second, fmt::format("imbrex: [{}] ", rank));
     }
   }
-  for (const Lines& part :
-       {advise(gathering_->answers), list_awaiting(gathering_->answers, awaited_max),
-        sum_messages(gathering_->answers, channel_.ranks())}) {
+  std::vector<diagnosis::Finding> findings = diagnosis::find_causes(facts);
+  if (gathering_->wish.why == Wish::Why::asked) {
+    std::erase_if(findings, [](const diagnosis::Finding& one) { return !one.is_certain; });
+  }
+  std::string text = "imbrex: " + gathering_->wish.heading + "\n";
+  if (!findings.empty()) {
+    text = fmt::format("imbrex: {} ({})\nimbrex: {}.\n", findings.front().text(),
+                       gathering_->wish.heading, findings.front().advice);
+  }
+  text += reports;
+  for (std::size_t i = 1; i < std::min(findings.size(), findings_max); ++i) {
+    text += fmt::format("imbrex: also: {}. {}.\n", findings[i].text(), findings[i].advice);
+  }
+  for (const Lines& part : {list_awaiting(gathering_->answers, awaited_max),
+                            sum_messages(gathering_->answers, channel_.ranks())}) {
     for (const std::string& line : part) text += "imbrex: " + line + "\n";
   }
   if (!silent.empty()) {
     text += fmt::format("imbrex: no answer within {} s from rank{} {}\n",
                         std::chrono::duration_cast<std::chrono::seconds>(answers_patience).count(),
-                        silent.size() == 1 ? "" : "s", ranges(silent));
+                        silent.size() == 1 ? "" : "s", base::text::ranges(silent));
   }
   return text;
 }
@@ -450,10 +497,14 @@ std::string Watchdog::gathered() const {
 // still be in flight lets the rank go on.
 Answer Watchdog::own_answer(const bool quiet) {
   if (mark_.all_wait && seconds_ != 0 && !quiet) reported_ = true;
-  Answer answer{"", join(look(mark_))};
-  if (!aborts_ || Clock::now() - since_ < needed()) return answer;
+  Look seen = look(mark_);
+  Answer answer{"", std::move(seen.facts), join(seen.lines)};
+  const auto still = Clock::now() - since_;
+  if (still < needed()) return answer;
   const std::string threads = standstill(mark_);
-  if (threads.empty()) return answer;
+  answer.facts.may_continue = threads.empty();
+  answer.facts.still_ms = std::chrono::duration_cast<milliseconds>(still - needed()).count();
+  if (!aborts_ || threads.empty()) return answer;
   if (only_ends(mark_)) {
     answer.state = only_ending;
     return answer;

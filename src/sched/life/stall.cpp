@@ -17,6 +17,7 @@
 #include "base/arch.hpp"
 #include "base/check.hpp"
 #include "base/threads/threads.hpp"
+#include "diagnosis/causes.hpp"
 #include "sched/life/life.hpp"
 #include "sched/life/waits.hpp"
 #include "sched/run/notes.hpp"
@@ -59,9 +60,29 @@ std::string summary_of(const Waits& waits) {
   return text;
 }
 
+diagnosis::RankFacts facts_of(const Waits& waits) {
+  diagnosis::RankFacts facts{.host = {}};
+  for (const auto& [task, mine] : waits) {
+    for (const Wait& wait : mine) {
+      facts.waits.push_back({.task = task->id, .task_text = describe(*task), .kind = wait.kind,
+                             .call = wait.text, .tasks = wait.tasks});
+    }
+  }
+  // The text then names the older task first.
+  std::ranges::stable_sort(facts.waits, {}, &diagnosis::Wait::task);
+  return facts;
+}
+
+// The circle of tasks, if there is one; else the waits of some tasks.
+std::string cause_of(const Waits& waits) {
+  const std::vector<diagnosis::Finding> findings = diagnosis::find_causes({facts_of(waits)});
+  if (findings.empty()) return summary_of(waits);
+  return ": " + findings.front().text() + ". " + findings.front().advice;
+}
+
 void print(const Waits& waits, const std::string& headline) {
   constexpr std::size_t lines_max = 100;
-  std::string text = headline + summary_of(waits);
+  std::string text = headline + cause_of(waits);
   std::size_t lines = 0;
   for (const auto& [task, mine] : waits) {
     if (mine.empty()) continue;

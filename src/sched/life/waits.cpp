@@ -19,6 +19,7 @@
 namespace imbrex::sched {
 
 using detail::CompletionKind;
+using diagnosis::WaitKind;
 using task::Joint;
 using task::State;
 
@@ -129,9 +130,11 @@ class Tasks {
  public:
   void operator()(const task::Registration& one) {
     constexpr int shown_max = 4;
+    ids_.push_back(one.task->id);
     if (++count_ > shown_max) return;
     text_ += (count_ == 1 ? "" : ", ") + sched::describe(*one.task);
   }
+  [[nodiscard]] const std::vector<std::uint64_t>& ids() const noexcept { return ids_; }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::string text() const {
     if (count_ == 0) return "no task";
@@ -141,15 +144,21 @@ class Tasks {
  private:
   int count_ = 0;
   std::string text_;
+  std::vector<std::uint64_t> ids_;
 };
 
+Tasks owing(const task::Phases& phases, const std::uint64_t phase) {
+  Tasks tasks;
+  for_each_owing(phases, phase, std::ref(tasks));
+  return tasks;
+}
+
 std::string describe_phase(const task::Phases& phases, const std::uint64_t phase) {
-  Tasks owing;
-  for_each_owing(phases, phase, std::ref(owing));
+  const Tasks tasks = owing(phases, phase);
   return fmt::format("phase {} of {}, for {}", phase, describe(phases),
-                     owing.empty() && phases.backend != nullptr
+                     tasks.empty() && phases.backend != nullptr
                          ? "the signals of other ranks"
-                         : "the signal of " + owing.text());
+                         : "the signal of " + tasks.text());
 }
 
 // The phaser that the suspended `task` waits at, and its registration there; null if there is none.
@@ -166,16 +175,19 @@ bool waits_to_signal(const detail::WaitReason& reason) {
   return std::string_view(reason.what) == "signal";
 }
 
-std::string describe_at_phaser(const task::Registration& mine, const detail::WaitReason& reason) {
+Wait wait_at_phaser(const task::Registration& mine, const detail::WaitReason& reason,
+                    const bool foreign) {
   if (!waits_to_signal(reason)) {
-    return fmt::format("{}: {}", reason.what,
-                       describe_phase(*mine.phases, mine.waited.load(std::memory_order_relaxed)));
+    const std::uint64_t phase = mine.waited.load(std::memory_order_relaxed);
+    return {fmt::format("{}: {}", reason.what, describe_phase(*mine.phases, phase)), foreign,
+            WaitKind::phaser, owing(*mine.phases, phase).ids()};
   }
   Tasks slowest;
   for_each_slowest(*mine.phases, std::ref(slowest));
-  return fmt::format("signal of phase {} of {}, which is {} phases ahead of {}",
-                     mine.signalled.load(std::memory_order_relaxed), describe(*mine.phases),
-                     mine.phases->ahead, slowest.text());
+  return {fmt::format("signal of phase {} of {}, which is {} phases ahead of {}",
+                      mine.signalled.load(std::memory_order_relaxed), describe(*mine.phases),
+                      mine.phases->ahead, slowest.text()),
+          foreign, WaitKind::phaser, slowest.ids()};
 }
 
 // A registered thread of the program that is not waiting may still signal. The code of a worker's
@@ -249,6 +261,16 @@ const detail::WaitReason* reason_of(const Task& task) noexcept {
 bool asks_in_vain(const detail::WaitReason& reason) noexcept {
   const std::string_view what = reason.what;
   return reason.kind == detail::WaitKind::turn && what != text_of(reason.kind);
+}
+
+WaitKind kind_of(const detail::WaitReason& reason) noexcept {
+  switch (reason.kind) {
+    case detail::WaitKind::event: return WaitKind::promise;
+    case detail::WaitKind::children:
+    case detail::WaitKind::finish: return WaitKind::finish;
+    case detail::WaitKind::turn: return WaitKind::asks;
+    default: return WaitKind::other;
+  }
 }
 
 std::string describe_reason(const detail::WaitReason& reason) {
@@ -352,18 +374,69 @@ bool foreign_could_resume(const Task& task) {
 
 namespace {
 
-Wait suspended_wait(const Task& task) {
+// The wait for a completion. A joint names no tasks: one of its parts may be enough.
+Wait wait_for(const detail::Completion& completion, const bool foreign) {
+  Wait wait{describe(completion), foreign, WaitKind::promise, {}};
+  switch (completion.kind) {
+    case CompletionKind::task:
+      wait.kind = WaitKind::dependency;
+      wait.tasks = {static_cast<const Task&>(completion).id};
+      break;
+    case CompletionKind::phase: {
+      const sched::PassedPromise& passed = passed_of(completion);
+      wait.kind = WaitKind::phaser;
+      wait.tasks = owing(*passed.phases, passed.wait.until - 1).ids();
+      break;
+    }
+    case CompletionKind::remote: wait.kind = WaitKind::future; break;
+    default: break;
+  }
+  return wait;
+}
+
+// The live tasks, by the scope that counts them and by their parent; for waits for many tasks.
+class Kin {
+ public:
+  explicit Kin(const std::vector<Task*>& tasks) {
+    for (const Task* const task : tasks) {
+      if (task->is_root() || !alive(*task)) continue;
+      add(in_scope_[task->scope], *task);
+      add(children_[task->parent], *task);
+    }
+  }
+  [[nodiscard]] std::vector<std::uint64_t> in_scope(const task::Scope* const scope) const {
+    const auto found = in_scope_.find(scope);
+    return found == in_scope_.end() ? std::vector<std::uint64_t>() : found->second;
+  }
+  [[nodiscard]] std::vector<std::uint64_t> children(const Task* const task) const {
+    const auto found = children_.find(task);
+    return found == children_.end() ? std::vector<std::uint64_t>() : found->second;
+  }
+
+ private:
+  static void add(std::vector<std::uint64_t>& ids, const Task& task) {
+    constexpr std::size_t ids_max = 1000;
+    if (ids.size() < ids_max) ids.push_back(task.id);
+  }
+  std::unordered_map<const task::Scope*, std::vector<std::uint64_t>> in_scope_;
+  std::unordered_map<const Task*, std::vector<std::uint64_t>> children_;
+};
+
+Wait suspended_wait(const Task& task, const Kin& kin) {
   const auto* const reason = reason_of(task);
   if (reason == nullptr) return {"unknown", true};
   if (reason->kind == detail::WaitKind::completion) {
-    return {describe(*reason->completion), foreign_could_resume(task)};
+    return wait_for(*reason->completion, foreign_could_resume(task));
   }
   if (const task::Registration* const mine = registration_of(task)) {
-    return {describe_at_phaser(*mine, *reason), foreign_could_resume(task)};
+    return wait_at_phaser(*mine, *reason, foreign_could_resume(task));
   }
+  std::vector<std::uint64_t> tasks;
+  if (reason->kind == detail::WaitKind::children) tasks = kin.children(&task);
   std::string text = describe_reason(*reason);
   if (reason->kind == detail::WaitKind::finish && task.family != nullptr) {
     const task::Scope& scope = *task.family->current;
+    tasks = kin.in_scope(&scope);
     if (scope.kind != detail::ScopeKind::finish && scope.kind != detail::ScopeKind::of_c &&
         scope.kind != detail::ScopeKind::of_hcmpi) {
       text = "the end of " + task::describe(scope);
@@ -374,7 +447,7 @@ Wait suspended_wait(const Task& task) {
       text += " which owns " + describe(owned);
     });
   }
-  return {text, foreign_could_resume(task),
+  return {text, foreign_could_resume(task), kind_of(*reason), std::move(tasks),
           reason->kind == detail::WaitKind::mpi};
 }
 
@@ -411,19 +484,21 @@ const Task* holder_of(const task::Access& access) noexcept {
 void created_waits(Task& task, std::vector<Wait>& waits) {
   if (task.accesses == nullptr) return;
   for_each_followed(task, [&waits](const Task& earlier) {
-    waits.push_back({"dependency on task " + sched::describe(earlier), false});
+    waits.push_back({"dependency on task " + sched::describe(earlier), false,
+                     WaitKind::dependency, {earlier.id}});
   });
   for (task::Access& access : task.accesses->accesses()) {
     if (access.kind != detail::AccessKind::after) {
       const Task* const holder = holder_of(access);
       if (holder != nullptr && holder != &task) {
-        waits.push_back({"mutexinoutset held by " + sched::describe(*holder), false});
+        waits.push_back({"mutexinoutset held by " + sched::describe(*holder), false,
+                         WaitKind::dependency, {holder->id}});
       }
       continue;
     }
     const auto& completion = *static_cast<const detail::Completion*>(access.address);
     if (!completion.event.has_fired()) {
-      waits.push_back({describe(completion), foreign_could_fire(completion)});
+      waits.push_back(wait_for(completion, foreign_could_fire(completion)));
     }
   }
 }
@@ -441,7 +516,8 @@ void for_each_holder(const Task& task, Visit visit) {
 // An event itself does not tell which completion it belongs to.
 void ended_waits(const Task& task, std::vector<Wait>& waits) {
   for_each_holder(task, [&waits](const detail::Completion& source) {
-    waits.push_back({describe(source) + " given to release_after", foreign_could_fire(source)});
+    waits.push_back(wait_for(source, foreign_could_fire(source)));
+    waits.back().text += " given to release_after";
   });
   if (waits.empty() && !task.is_root()) {
     // Not a literal: GCC 12 warns of the move of a short string.
@@ -455,16 +531,18 @@ Waits collect(RuntimeState& runtime) {
   Waits waits;
   const std::vector<Task*> tasks = live_tasks(runtime);
   const std::vector<const Task*> on_workers = tasks_on_workers(runtime);
+  const Kin kin(tasks);
   for (Task* const task : tasks) {
     std::vector<Wait>& mine = waits[task];
     const State state = task->state.load(std::memory_order_acquire);
     if (is_below(*task, on_workers)) mine.push_back({waits_in_place, false});
-    if (state == State::suspended) mine.push_back(suspended_wait(*task));
+    if (state == State::suspended) mine.push_back(suspended_wait(*task, kin));
     if (state == State::created) created_waits(*task, mine);
     if (state == State::ended) ended_waits(*task, mine);
     if (state != State::complete) continue;
     for_each_owned(*task, [&mine](const detail::Completion& owned) {
-      mine.push_back({describe(owned) + " given to finish_owns", foreign_could_fire(owned)});
+      mine.push_back(wait_for(owned, foreign_could_fire(owned)));
+      mine.back().text += " given to finish_owns";
     });
     if (task::holds_access(*task)) {
       mine.push_back({fmt::format("{}, given to release_after, to end its access", "an event"),

@@ -4,10 +4,12 @@
 // moment old.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "diagnosis/facts.hpp"
 #include "sched/run/runtime_state.hpp"
 
 namespace imbrex::sched {
@@ -24,10 +26,12 @@ inline constexpr const char* waits_in_place = "the end of a task that runs on it
 [[nodiscard]] std::vector<const Task*> tasks_on_workers(RuntimeState& runtime);
 [[nodiscard]] bool is_below(const Task& task, const std::vector<const Task*>& on_workers);
 
-// The text of one wait of a task.
+// One wait of a task.
 struct Wait {
   std::string text;
   bool foreign;  // a thread that is no worker could end it
+  diagnosis::WaitKind kind = diagnosis::WaitKind::other;
+  std::vector<std::uint64_t> tasks = {};  // ids of tasks that must all act first; some at least
   bool mpi = false;
 };
 
@@ -42,6 +46,7 @@ using Waits = std::map<Task*, std::vector<Wait>>;  // the waits of each task
 // Whether the task has let another go first because it asks without success: it is queued, and
 // waits all the same. A task that yields is just ready.
 [[nodiscard]] bool asks_in_vain(const detail::WaitReason& reason) noexcept;
+[[nodiscard]] diagnosis::WaitKind kind_of(const detail::WaitReason& reason) noexcept;
 // Describes `reason` without the objects that it points to.
 [[nodiscard]] std::string describe_reason(const detail::WaitReason& reason);
 

@@ -11,6 +11,7 @@
 
 #include "base/threads/looks_on.hpp"
 #include "base/threads/threads.hpp"
+#include "diagnosis/facts.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "sched/life/blocked.hpp"
@@ -39,6 +40,11 @@ class Watched {
   const std::lock_guard<std::mutex> guard_;
   RuntimeState* const runtime_;
 };
+
+// Kinds of waits pass the waist as words.
+const char* word(const diagnosis::WaitKind kind) noexcept {
+  return diagnosis::word_of(kind).data();  // a literal
+}
 
 // The code of a task sleeps, in a wait that is not imbrex's.
 constexpr const char* blocks_thread = "a lock, or something like it, that blocks its thread";
@@ -165,7 +171,7 @@ void add_callbacks(RuntimeState& runtime, std::vector<TaskView>& views) {
     if (text.empty()) continue;
     TaskLabel label;
     label.name = "a function that MPI has called";
-    views.push_back({label, false, false, std::move(text)});
+    views.push_back({label, false, false, text, {{word(diagnosis::WaitKind::asks), text}}});
   }
 }
 
@@ -197,13 +203,17 @@ View try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
     const bool blocks = state == State::running && (task.wishes & Task::blocking) == 0 &&
                         std::ranges::find(blocked, &task) != blocked.end();
     std::string without_wait = below ? sched::waits_in_place : blocks ? blocks_thread : "";
+    const char* const kind = word(below    ? diagnosis::WaitKind::other
+                                  : blocks ? diagnosis::WaitKind::lock
+                                           : diagnosis::WaitKind::asks);
     if (state == State::running && !below && !blocks) without_wait = asked_for(runtime, task);
     // Queued tasks may wait all the same, which the code below finds.
     const WaitReason* const reason = state == State::suspended || state == State::resumable
                                          ? sched::reason_of(task)
                                          : nullptr;
     const bool runs = state != State::suspended && without_wait.empty();
-    views.push_back({sched::label_of(task), runs, false, std::move(without_wait)});
+    views.push_back({sched::label_of(task), runs, false, without_wait, {}});
+    if (!without_wait.empty()) views.back().waits = {{kind, std::move(without_wait)}};
     reasons.push_back(reason != nullptr ? *reason
                                         : WaitReason{.kind = WaitKind::event, .what = nullptr});
   });
@@ -218,6 +228,7 @@ View try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
     views[index].runs = false;
     views[index].in_mpi = reasons[index].kind == WaitKind::mpi;
     views[index].waits_for = sched::describe_reason(reasons[index]);
+    views[index].waits = {{word(sched::kind_of(reasons[index])), views[index].waits_for}};
   }
   return ask < runtime.asking.load(std::memory_order_relaxed) ? View::early : View::whole;
 }
@@ -293,9 +304,12 @@ std::vector<TaskView> view_tasks(const bool at_rest) {
   const Hidden hidden(*watched.runtime());
   for (const auto& [task, waits] : sched::collect(*watched.runtime())) {
     if (hidden.contains(*task)) continue;
-    bool in_mpi = false;
-    for (const sched::Wait& wait : waits) in_mpi = in_mpi || wait.mpi;
-    views.push_back({sched::label_of(*task), waits.empty(), in_mpi, sched::join(waits)});
+    TaskView view{sched::label_of(*task), waits.empty(), false, sched::join(waits)};
+    for (const sched::Wait& wait : waits) {
+      view.in_mpi = view.in_mpi || wait.mpi;
+      view.waits.push_back({word(wait.kind), wait.text, wait.tasks});
+    }
+    views.push_back(std::move(view));
   }
   return views;
 }

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
+#include <vector>
 
 #include "mpi/abi/inquiries.hpp"
 
@@ -24,6 +27,44 @@ std::string name_of(MPI_Comm comm) {
   const int number = PMPI_Comm_c2f(comm);
 #endif
   return fmt::format("communicator #{} of {} ranks", static_cast<std::uint32_t>(number), size);
+}
+
+namespace {
+
+std::vector<int> ranks_in_world(MPI_Comm comm) {
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Group world = MPI_GROUP_NULL;
+  const auto ask = has_two_groups(comm) ? PMPI_Comm_remote_group : PMPI_Comm_group;
+  if (ask(comm, &group) != MPI_SUCCESS) return {};
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  int size = 0;
+  PMPI_Group_size(group, &size);
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::vector<int> in_world(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  PMPI_Group_translate_ranks(group, size, ranks.data(), world, in_world.data());
+  PMPI_Group_free(&group);
+  PMPI_Group_free(&world);
+  // A process outside of MPI_COMM_WORLD has no rank there.
+  std::ranges::replace(in_world, MPI_UNDEFINED, diagnosis::none);
+  return in_world;
+}
+
+}  // namespace
+
+bool has_two_groups(MPI_Comm comm) noexcept {
+  int between_groups = 0;
+  PMPI_Comm_test_inter(comm, &between_groups);
+  return between_groups != 0;
+}
+
+diagnosis::Communicator facts_of(MPI_Comm comm) {
+  diagnosis::Communicator facts{.name = name_of(comm), .members = ranks_in_world(comm)};
+  if (comm == MPI_COMM_WORLD) facts.id = 1;
+  // MPI and imbrex number communicators without a name, perhaps in another way on each rank.
+  facts.is_named = !facts.name.starts_with("communicator #") &&
+                   !facts.name.starts_with("MPI COMMUNICATOR");
+  return facts;
 }
 
 Wait wait_of(const Call& call, const detail::TaskLabel& task) {

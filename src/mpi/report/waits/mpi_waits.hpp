@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "diagnosis/facts.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/report/waits/wait_text.hpp"
@@ -16,5 +17,9 @@ namespace imbrex::mpi::report {
 [[nodiscard]] Wait wait_of(const Call& call);
 
 [[nodiscard]] std::string name_of(MPI_Comm comm);
+
+// The communicator, its members and its name, for facts. Each call asks MPI.
+[[nodiscard]] diagnosis::Communicator facts_of(MPI_Comm comm);
+[[nodiscard]] bool has_two_groups(MPI_Comm comm) noexcept;
 
 }  // namespace imbrex::mpi::report

@@ -7,13 +7,18 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "base/text/ranges.hpp"
+#include "diagnosis/causes.hpp"
 #include "imbrex/detail/distributed/future_names.hpp"
 
 namespace imbrex::mpi::report {
+
+using base::text::ranges;
 
 namespace {
 
@@ -48,89 +53,56 @@ void limit(Lines& lines, const std::size_t most, const char* const what) {
   lines.push_back(fmt::format("... and {} more {}", left_out, what));
 }
 
-bool fits(const int wanted, const int there) { return wanted == any || wanted == there; }
-
-// How close `message` comes to `wait`; negative if the wait would take it.
-int nearness(const Wait& wait, const UnexpectedMessage& message) {
-  const bool comm = wait.comm == message.comm;
-  const bool source = fits(wait.peer, message.source);
-  const bool tag = fits(wait.tag, message.tag);
-  if (comm && source && tag) return -1;
-  return (comm ? 4 : 0) + (source ? 2 : 0) + (tag ? 1 : 0);
+std::string describe_wanted(const diagnosis::Wait& wait, const diagnosis::Message& message,
+                            const int rank) {
+  const auto text_of = [](const int value) {
+    return value == diagnosis::any ? std::string("any") : std::to_string(value);
+  };
+  std::string text = fmt::format("rank {} waits for tag {} from {}", rank, text_of(wait.tag),
+                                 text_of(wait.peer_in_comm));
+  if (wait.comm.name != message.comm.name) text += " on " + wait.comm.name;
+  return text + " in " + wait.task_text;
 }
 
-std::string describe_wanted(const Wait& wait, const UnexpectedMessage& message, const int rank) {
-  std::string text = fmt::format("rank {} waits for tag {} from {}", rank, number_or_any(wait.tag),
-                                 number_or_any(wait.peer));
-  if (wait.comm != message.comm) text += " on " + wait.comm;
-  return text + " in " + wait.task;
-}
-
-// A call that all ranks of a communicator must make, in one order.
-bool is_collective(const std::string_view call) {
-  constexpr std::string_view begins[] = {
-      "MPI_Allgather", "MPI_Allreduce", "MPI_Alltoall", "MPI_Barrier", "MPI_Bcast", "MPI_Exscan",
-      "MPI_Gather", "MPI_Neighbor_", "MPI_Reduce", "MPI_Scan", "MPI_Scatter"};
-  return std::ranges::any_of(begins, [&](const std::string_view begin) {
-    return call.starts_with(begin) && !call.starts_with("MPI_Reduce_local");
-  });
-}
-
-// For each communicator and each collective, the ranks that wait in it.
-using Collectives = std::map<std::string, std::map<std::string, std::vector<int>>, std::less<>>;
-
-// Reads a line of describe(), if it is one of a collective.
-void take_collective(std::string_view line, const int rank, Collectives& collectives) {
-  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  const std::string_view call = line.substr(0, line.find_first_of(" ,:"));
-  const std::size_t comm = line.find(", on ");
-  const std::size_t end = line.find(": in ");
-  if (!is_collective(call) || comm == std::string_view::npos || end < comm) return;
-  const std::string name(line.substr(comm + 5, end - comm - 5));
-  std::vector<int>& ranks = collectives[name][std::string(call)];
-  if (ranks.empty() || ranks.back() != rank) ranks.push_back(rank);
+// The place of the first future's name at or behind `from`, and its length; 0: there is none.
+std::pair<std::size_t, std::size_t> find_future(const std::string_view text,
+                                                const std::size_t from) {
+  for (std::size_t home = text.find(detail::home_begins, from); home != std::string_view::npos;
+       home = text.find(detail::home_begins, home + 1)) {
+    const std::size_t space = text.rfind(detail::space_begins, home);
+    if (space == std::string_view::npos) continue;
+    const std::size_t begin = text.rfind(detail::future_begins, space);
+    if (begin == std::string_view::npos) continue;
+    const std::size_t end = std::min(
+        text.find_first_not_of("0123456789", home + detail::home_begins.size()), text.size());
+    return {begin, end - begin};
+  }
+  return {0, 0};
 }
 
 }  // namespace
 
-Lines advise(const std::map<int, std::string>& answers) {
-  Collectives collectives;
-  for (const auto& [rank, answer] : answers) {
-    for (std::size_t begin = 0; begin < answer.size();) {
-      const std::size_t end = std::min(answer.find('\n', begin), answer.size());
-      take_collective(std::string_view(answer).substr(begin, end - begin), rank, collectives);
-      begin = end + 1;
-    }
-  }
-  Lines lines;
-  for (const auto& [comm, calls] : collectives) {
-    if (calls.size() < 2) continue;
-    std::string text = fmt::format("on {} ranks wait in different collectives: ", comm);
-    for (const auto& [call, ranks] : calls) {
-      if (!text.ends_with(": ")) text += "; ";
-      text += fmt::format("{} in {}", ranges(ranks), call);
-    }
-    lines.push_back(text + ". All ranks must begin the collectives of a communicator in the same "
-                           "order: let the tasks that call them have an access in common, such as "
-                           ".inout(comm), or give each a communicator of its own. IMBREX_CHECK=1 "
-                           "finds the first collective that differs");
-  }
-  return lines;
+std::string_view future_in(const std::string_view text) {
+  const auto [begin, length] = find_future(text, 0);
+  return text.substr(begin, length);
+}
+
+int home_in(const std::string_view future) noexcept {
+  const std::size_t home = future.rfind(detail::home_begins);
+  if (home == std::string_view::npos) return diagnosis::none;
+  return std::atoi(future.data() + home + detail::home_begins.size());
 }
 
 Lines list_awaiting(const std::map<int, std::string>& answers, const std::size_t most) {
   std::map<std::string_view, std::vector<int>> futures;
   for (const auto& [rank, answer] : answers) {
     const std::string_view text = answer;
-    for (std::size_t home = text.find(detail::home_begins); home != std::string_view::npos;
-         home = text.find(detail::home_begins, home + 1)) {
-      const std::size_t space = text.rfind(detail::space_begins, home);
-      if (space == std::string_view::npos) continue;
-      const std::size_t begin = text.rfind(detail::future_begins, space);
-      const std::size_t end =
-          text.find_first_not_of("0123456789", home + detail::home_begins.size());
-      if (begin == std::string_view::npos) continue;
-      futures[text.substr(begin, end - begin)].push_back(rank);
+    std::size_t from = 0;
+    for (;;) {
+      const auto [begin, length] = find_future(text, from);
+      if (length == 0) break;
+      futures[text.substr(begin, length)].push_back(rank);
+      from = begin + length;
     }
   }
   Lines lines;
@@ -185,24 +157,6 @@ std::string describe(const Wait& wait) {
   return text + ": in " + wait.task;
 }
 
-std::string ranges(std::vector<int> numbers) {
-  constexpr int ranges_max = 6;
-  std::ranges::sort(numbers);
-  numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
-  std::string text;
-  int written = 0;
-  for (std::size_t first = 0; first < numbers.size(); ++written) {
-    if (written == ranges_max) return fmt::format("{} and {} more", text, numbers.size() - first);
-    std::size_t last = first;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    if (!text.empty()) text += ", ";
-    text += std::to_string(numbers[first]);
-    if (last != first) text += (last == first + 1 ? ", " : "-") + std::to_string(numbers[last]);
-    first = last + 1;
-  }
-  return text;
-}
-
 Lines fold(const std::vector<Wait>& waits, const std::size_t most) {
   std::map<std::tuple<std::string, std::string, std::string>, std::size_t> places;
   std::vector<std::vector<const Wait*>> groups;
@@ -219,28 +173,19 @@ Lines fold(const std::vector<Wait>& waits, const std::size_t most) {
   return lines;
 }
 
-Lines explain(const std::vector<UnexpectedMessage>& messages, const std::vector<Wait>& waits,
-              const int rank, const std::size_t most) {
+Lines explain(const diagnosis::RankFacts& facts, const std::size_t most) {
   Lines lines;
-  for (const UnexpectedMessage& message : messages) {
-    const Wait* nearest = nullptr;
-    int best = 0;  // if nothing matches, a wait explains nothing
-    bool taken = false;
-    for (const Wait& wait : waits) {
-      if (!wait.receives) continue;
-      const int near = nearness(wait, message);
-      taken = taken || near < 0;
-      if (near > best) {
-        best = near;
-        nearest = &wait;
-      }
-    }
-    if (taken) continue;
+  for (const diagnosis::Message& message : facts.messages) {
+    const std::optional<diagnosis::Nearest> nearest =
+        diagnosis::find_nearest(message, facts.waits);
+    if (!nearest) continue;
     lines.push_back(
         fmt::format("a message from {} with tag {}, {} bytes, on {} has arrived and no receive "
                     "takes it",
-                    message.source, message.tag, message.bytes, message.comm));
-    if (nearest != nullptr) lines.back() += "; " + describe_wanted(*nearest, message, rank);
+                    message.source_in_comm, message.tag, message.bytes, message.comm.name));
+    if (nearest->wait != nullptr) {
+      lines.back() += "; " + describe_wanted(*nearest->wait, message, facts.rank);
+    }
   }
   limit(lines, most, "messages that no receive takes");
   return lines;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The text of reports: operations that tasks wait for, equal ones folded, and unexpected messages,
-// each beside the wait that was perhaps meant for it. Knows neither MPI nor tasks.
+// each beside the wait that was perhaps meant for it. Knows neither MPI nor tasks. The cause of a
+// hang is found by src/diagnosis.
 #pragma once
 
 #include <climits>
@@ -8,7 +9,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "diagnosis/facts.hpp"
 
 namespace imbrex::mpi::report {
 
@@ -27,14 +31,6 @@ struct Wait {
   std::string task;         // name and place
 };
 
-// A message that has arrived, and that no receive has taken.
-struct UnexpectedMessage {
-  std::string comm;
-  int source;
-  int tag;
-  std::uint64_t bytes;
-};
-
 using Lines = std::vector<std::string>;
 
 // Call, rank, tag, bytes, communicator and task.
@@ -45,19 +41,17 @@ using Lines = std::vector<std::string>;
 // different wait tells more than a thousand equal ones. At most `most` lines.
 [[nodiscard]] Lines fold(const std::vector<Wait>& waits, std::size_t most);
 
-// One line for each message that no wait would take, with the wait of `rank` that comes closest to
+// One line for each message of the rank that no wait would take, with the wait that comes closest to
 // it. At most `most` lines.
-[[nodiscard]] Lines explain(const std::vector<UnexpectedMessage>& messages,
-                            const std::vector<Wait>& waits, int rank, std::size_t most);
+[[nodiscard]] Lines explain(const diagnosis::RankFacts& facts, std::size_t most);
 
 // Merges equal lines, with their number, in the order of the first of them; at most `most`.
 [[nodiscard]] Lines unite(const Lines& lines, std::size_t most);
 
-// Says what to do where ranks wait in different collectives of one communicator, in one line for
-// each communicator. `answers` come from all ranks, and contain lines of describe(). Ranks that
-// wait in one collective give no line.
-[[nodiscard]] Lines advise(const std::map<int, std::string>& answers);
-
+// The name of the first distributed future in `text`, up to its home; empty if there is none.
+[[nodiscard]] std::string_view future_in(std::string_view text);
+// The home in such a name; diagnosis::none if there is no name.
+[[nodiscard]] int home_in(std::string_view future) noexcept;
 // The ranks that await a distributed future that several ranks await; at most `most` lines.
 [[nodiscard]] Lines list_awaiting(const std::map<int, std::string>& answers, std::size_t most);
 
@@ -66,8 +60,5 @@ using Lines = std::vector<std::string>;
 // The number of active messages in flight between the ranks, in one line; none if the answer of a
 // rank is missing, or the number is zero.
 [[nodiscard]] Lines sum_messages(const std::map<int, std::string>& answers, int ranks);
-
-// 1, 2, 3, 7 as "1-3, 7".
-[[nodiscard]] std::string ranges(std::vector<int> numbers);
 
 }  // namespace imbrex::mpi::report

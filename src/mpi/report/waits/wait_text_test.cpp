@@ -3,8 +3,29 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "base/text/ranges.hpp"
+
 namespace imbrex::mpi::report {
 namespace {
+
+// The facts of a rank with receives and unexpected messages.
+diagnosis::Communicator named(const char* name) { return {.name = name, .members = {0, 1, 2, 3}}; }
+diagnosis::Wait waits(int peer, int tag, const char* task = "\"halo\" (a.cpp:1)") {
+  return {.task_text = task, .kind = diagnosis::WaitKind::receive, .call = "MPI_Recv",
+          .comm = named("W"), .peer = peer, .peer_in_comm = peer, .tag = tag, .bytes = 64};
+}
+diagnosis::Message arrived(const char* comm, int source, int tag, int bytes) {
+  return {.comm = named(comm), .source = source, .source_in_comm = source, .tag = tag,
+          .bytes = bytes};
+}
+Lines explained(int rank, std::vector<diagnosis::Message> messages,
+                std::vector<diagnosis::Wait> all) {
+  return explain({.rank = rank, .ranks = 4, .waits = std::move(all),
+                  .messages = std::move(messages)},
+                 9);
+}
 
 Wait receive(int peer, int tag, const char* task = "\"halo\" (a.cpp:1)") {
   return {.call = "MPI_Recv", .comm = "W", .peer = peer, .tag = tag, .sized = true, .bytes = 64,
@@ -42,44 +63,28 @@ TEST(Lines, no_more_lines_than_allowed_and_the_last_says_how_many_are_left_out) 
 }
 
 TEST(Lines, a_message_with_another_tag_is_named_beside_the_wait_that_it_misses) {
-  const std::vector<Wait> waits{receive(3, 1, "\"far\""), receive(1, 7)};
-  EXPECT_EQ(explain({{"W", 1, 8, 64}}, waits, 0, 9),
+  EXPECT_EQ(explained(0, {arrived("W", 1, 8, 64)}, {waits(3, 1, "\"far\""), waits(1, 7)}),
             Lines{"a message from 1 with tag 8, 64 bytes, on W has arrived and no receive takes "
                   "it; rank 0 waits for tag 7 from 1 in \"halo\" (a.cpp:1)"});
 }
 
 TEST(Lines, a_message_on_another_communicator_is_named_beside_the_wait_that_it_misses) {
-  EXPECT_EQ(explain({{"V", 1, 7, 0}}, {receive(1, 7)}, 2, 9),
+  EXPECT_EQ(explained(2, {arrived("V", 1, 7, 0)}, {waits(1, 7)}),
             Lines{"a message from 1 with tag 7, 0 bytes, on V has arrived and no receive takes it; "
                   "rank 2 waits for tag 7 from 1 on W in \"halo\" (a.cpp:1)"});
 }
 
 TEST(Lines, a_message_that_a_wait_would_take_is_no_mystery) {
-  EXPECT_TRUE(explain({{"W", 1, 7, 64}}, {receive(1, 7)}, 0, 9).empty());
-  EXPECT_TRUE(explain({{"W", 1, 7, 64}}, {receive(any, any)}, 0, 9).empty());
+  EXPECT_TRUE(explained(0, {arrived("W", 1, 7, 64)}, {waits(1, 7)}).empty());
+  EXPECT_TRUE(explained(0, {arrived("W", 1, 7, 64)},
+                        {waits(diagnosis::any, diagnosis::any)})
+                  .empty());
 }
 
 TEST(Lines, a_message_that_nothing_comes_close_to_stands_alone) {
-  EXPECT_EQ(explain({{"W", 1, 8, 64}}, {}, 0, 9),
+  EXPECT_EQ(explained(0, {arrived("W", 1, 8, 64)}, {}),
             Lines{"a message from 1 with tag 8, 64 bytes, on W has arrived and no receive takes "
                   "it"});
-}
-
-TEST(Lines, ranks_that_wait_in_different_collectives_of_a_communicator_are_advised) {
-  const std::string reduces = "all 2 tasks wait\n  " + describe({.call = "MPI_Reduce", .comm = "W",
-                                                                .task = "\"sum\""}) + "\n";
-  const std::string sends = "  " + describe({.call = "MPI_Bcast", .comm = "W", .sized = true,
-                                             .bytes = 8, .task = "\"b\""}) + "\n";
-  const std::string others = "  " + describe({.call = "MPI_Bcast", .comm = "V", .task = "\"b\""});
-  EXPECT_TRUE(advise({{0, reduces}, {1, reduces}, {2, others}}).empty());
-  EXPECT_TRUE(advise({{0, "  " + describe(receive(1, 7))}, {1, reduces}}).empty());
-  EXPECT_TRUE(advise({}).empty());
-  const Lines lines = advise({{0, reduces}, {1, sends}, {2, sends}, {3, others}});
-  ASSERT_EQ(lines.size(), 1u);
-  EXPECT_TRUE(lines[0].starts_with("on W ranks wait in different collectives: 1, 2 in MPI_Bcast; 0 "
-                                   "in MPI_Reduce. All ranks must begin"))
-      << lines[0];
-  EXPECT_EQ(advise({{0, reduces + sends}}).size(), 1u);  // in two tasks of a rank
 }
 
 TEST(Lines, ranks_that_await_one_future_are_listed) {
@@ -96,6 +101,15 @@ TEST(Lines, ranks_that_await_one_future_are_listed) {
             Lines{"... and 2 more futures that several ranks await"});
 }
 
+TEST(Lines, the_first_future_of_a_text_is_found) {
+  const std::string seven = R"(future 7 of space "sums", whose home is rank 1)";
+  EXPECT_EQ(future_in("any of " + seven + ": no value was put"), seven);
+  EXPECT_EQ(home_in(seven), 1);
+  EXPECT_EQ(home_in(""), diagnosis::none);
+  EXPECT_EQ(future_in("promise"), "");
+  EXPECT_EQ(future_in(", whose home is rank 7"), "");
+}
+
 TEST(Lines, active_messages_are_summed_where_all_ranks_tell) {
   const std::string some = "all wait\n  " + describe_messages(12, 3) + "\n";
   const std::string rest = "all wait\n  " + describe_messages(1, 10) + "\n";
@@ -108,6 +122,7 @@ TEST(Lines, active_messages_are_summed_where_all_ranks_tell) {
 }
 
 TEST(Lines, ranges_are_short) {
+  using base::text::ranges;
   EXPECT_EQ(ranges({7, 1, 2, 3}), "1-3, 7");
   EXPECT_EQ(ranges({5, 4}), "4, 5");
   EXPECT_EQ(ranges({0, 2, 4, 6, 8, 10, 12}), "0, 2, 4, 6, 8, 10 and 1 more");
