@@ -2,9 +2,9 @@
 // Finds why a program hangs, in the facts of its ranks. docs/user/hangs.md lists the causes. Knows
 // neither MPI nor tasks.
 //
-// A finding is certain if it follows from the facts, and nothing can end the hang: no rank runs code
-// or is silent, and nothing has moved on any rank for half a second. Without the pause, a message in
-// flight would look as if nobody sends it.
+// A finding is certain if it follows from the facts, and nothing can end the hang: no rank runs
+// code or is silent, and nothing has moved on any rank for half a second. Without the pause, a
+// message in flight would look as if nobody sends it.
 #pragma once
 
 #include <cstddef>

@@ -154,7 +154,8 @@ TEST(Causes, a_circle_names_the_task_that_has_not_begun) {
   auto all = stopped(2);
   all[0].waits = {receive(1, 3, 2)};
   all[1].waits = {receive(0, 4, 2, "\"recv\""),
-                  on_tasks(2, "\"send\"", WaitKind::dependency, "dependency on task \"recv\"", {1})};
+                  on_tasks(2, "\"send\"", WaitKind::dependency, "dependency on task \"recv\"",
+                           {1})};
   const Finding first = first_of(all);
   EXPECT_EQ(first.cause, Cause::rank_circle);
   EXPECT_TRUE(first.sentence.ends_with("; on rank 1 \"send\" has not begun, since it follows task "

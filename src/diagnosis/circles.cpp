@@ -172,7 +172,9 @@ void find_task_circles(const Survey& survey, Findings& findings) {
                                  ? fmt::format("a task{} waits for itself", where)
                                  : fmt::format("{} tasks{} wait for each other", circle.size(),
                                                where);
-    findings.push_back({Cause::task_circle, true, what + hops, advice_for(kinds), {facts.rank}});
+    const std::string advice = circle.size() == 1 ? "Remove this wait, or let another task do it"
+                                                  : advice_for(kinds);
+    findings.push_back({Cause::task_circle, true, what + hops, advice, {facts.rank}});
   }
 }
 

@@ -386,62 +386,6 @@ void both_receive() {
   });
 }
 
-// Each rank sends a message that MPI keeps until its receive begins.
-void both_send() {
-  static double block[1 << 17] = {};
-  imbrex::finish([] {
-    task("exchange").launch([] {
-      MPI_Send(block, 1 << 17, MPI_DOUBLE, 1 - rank_in_world(), 3, MPI_COMM_WORLD);
-      MPI_Recv(block, 1 << 17, MPI_DOUBLE, 1 - rank_in_world(), 3, MPI_COMM_WORLD,
-               MPI_STATUS_IGNORE);
-    });
-  });
-}
-
-// The send of each rank follows its receive.
-void send_follows_receive() {
-  static int block = 0;
-  imbrex::finish([] {
-    task("fill").out(block).launch([] { receive(1 - rank_in_world(), 3, MPI_COMM_WORLD); });
-    task("pass on").in(block).launch([] { send(1 - rank_in_world(), 3, MPI_COMM_WORLD); });
-  });
-}
-
-// Rank 1 waits for a message of rank 0, which waits for rank 1 in a collective.
-void missing_in_collective() {
-  imbrex::finish([] {
-    task("sum").launch([] {
-      if (rank_in_world() == 1) receive(0, 5, MPI_COMM_WORLD);
-      const int mine = 1;
-      int all = 0;
-      MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-      if (rank_in_world() == 0) send(1, 5, MPI_COMM_WORLD);
-    });
-  });
-}
-void missing_at_the_end() {
-  if (rank_in_world() == 0) MPI_Barrier(MPI_COMM_WORLD);
-}
-
-// Rank 0 sends to itself what rank 1 should send.
-void wrong_source() {
-  if (rank_in_world() == 1) return;
-  send(0, 7, MPI_COMM_WORLD);
-  receive(1, 7, MPI_COMM_WORLD);
-}
-
-// Each rank awaits the future that the other one puts after that.
-void futures_crosswise() {
-  imbrex::FutureSpace<int> sums(MPI_COMM_WORLD, {.home = [](std::uint64_t guid) {
-                                                   return static_cast<int>(guid);
-                                                 },
-                                                 .name = "sums"});
-  const auto rank = static_cast<std::uint64_t>(rank_in_world());
-  const int other = sums[1 - rank].get();
-  sums.set(rank, other + 1);
-  sums.close();
-}
-
 // Long after a rank has said that all its tasks wait: under IMBREX_STALL=abort it has asked again.
 void long_after_the_report() {
   until_printed(" waits, no message");
@@ -771,12 +715,6 @@ const imbrex::test::Cases cases{
     {"asked_in_finalize", asked_in_finalize},
     {"one_in_finalize", one_in_finalize},
     {"both_receive", both_receive},
-    {"both_send", both_send},
-    {"send_follows_receive", send_follows_receive},
-    {"missing_in_collective", missing_in_collective},
-    {"missing_at_the_end", missing_at_the_end},
-    {"wrong_source", wrong_source},
-    {"futures_crosswise", futures_crosswise},
     {"waits_for_main", waits_for_main},
     {"waits_for_task", waits_for_task},
     {"waits_for_thread", waits_for_thread},

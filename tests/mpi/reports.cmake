@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Reports: imbrex_mpi_report(<test> <case> <end> ENV A=b... EXPECT <options of expect.sh>...)
+# Reports: imbrex_mpi_report(<test> <case> <end> [PROGRAM <target>] ENV A=b... EXPECT <options of
+# expect.sh>...)
 imbrex_mpi_program(imbrex_mpi_report_cases report_cases.cpp)
+imbrex_mpi_program(imbrex_mpi_cause_cases cause_cases.cpp)
 target_include_directories(imbrex_mpi_report_cases PRIVATE ${PROJECT_SOURCE_DIR}/src)
 function(imbrex_mpi_report name case end)
-  cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "ENV;EXPECT")
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "PROGRAM" "ENV;EXPECT")
+  if(NOT arg_PROGRAM)
+    set(arg_PROGRAM imbrex_mpi_report_cases)
+  endif()
   if(end STREQUAL failure)  # a report ends the program: no backtrace of Open MPI's stands below it
     list(APPEND arg_EXPECT -n "Process received signal")
   endif()
   imbrex_mpi_entry(report.${name}
     sh ${PROJECT_SOURCE_DIR}/tests/life/expect.sh ${end} -s 50 ${arg_EXPECT} --
-    ${imbrex_mpirun} 2 $<TARGET_FILE:imbrex_mpi_report_cases> ${case}
+    ${imbrex_mpirun} 2 $<TARGET_FILE:${arg_PROGRAM}> ${case}
     WORKERS 1 ENVIRONMENT ${arg_ENV})
 endfunction()
 set(place "report_cases.cpp:[0-9]+")
@@ -187,26 +192,28 @@ imbrex_mpi_report(both_receive both_receive failure
   -e "^imbrex: ranks .* rank 1 waits in MPI_Recv from 0, tag 3, .*${stalled}"
   -e "^imbrex: .0.   MPI_Recv from 1, tag 3, .*: in .exchange."
   -e "^imbrex: .1.   MPI_Recv from 0, tag 3, .*: in .exchange." -n "runs or is ready: ")
-imbrex_mpi_report(both_send both_send failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+imbrex_mpi_report(both_send both_send failure PROGRAM imbrex_mpi_cause_cases
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: ranks 0, 1 send long messages to each other and none receives: .*${stalled}"
   -e "rank 0 waits in MPI_Send to 1, tag 3, 1048576 bytes, .*${stalled}")
-imbrex_mpi_report(send_follows_receive send_follows_receive failure
+imbrex_mpi_report(send_follows_receive send_follows_receive failure PROGRAM imbrex_mpi_cause_cases
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: ranks 0, 1 receive from each other before they send: .*${stalled}"
   -e "; on rank 0 .pass on. .* has not begun, since it follows task .fill. .*${stalled}")
-imbrex_mpi_report(missing_in_collective missing_in_collective failure
+imbrex_mpi_report(missing_in_collective missing_in_collective failure PROGRAM imbrex_mpi_cause_cases
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: rank 1 has not come to the MPI_Allreduce on MPI_COMM_WORLD in which rank 0 waits: it"
   -e "in which rank 0 waits: it waits in MPI_Recv from 0, tag 5, .*in .sum. .*${stalled}")
-imbrex_mpi_report(missing_at_the_end missing_at_the_end failure
+imbrex_mpi_report(missing_at_the_end missing_at_the_end failure PROGRAM imbrex_mpi_cause_cases
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: rank 1 has not come to the MPI_Barrier on MPI_COMM_WORLD in which rank 0 waits"
   -e "in which rank 0 waits: it is in MPI_Finalize .*${stalled}")
-imbrex_mpi_report(wrong_source wrong_source failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+imbrex_mpi_report(wrong_source wrong_source failure PROGRAM imbrex_mpi_cause_cases
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: rank 0 waits in MPI_Recv from 1, tag 7, .* and rank 1 does not send: .*${stalled}"
   -e "^imbrex: also: perhaps: rank 0 waits in MPI_Recv from 1, tag 7, .*but the message with tag 7"
   -e "but the message with tag 7 on MPI_COMM_WORLD that has come is from rank 0[.]")
-imbrex_mpi_report(futures_crosswise futures_crosswise failure
+imbrex_mpi_report(futures_crosswise futures_crosswise failure PROGRAM imbrex_mpi_cause_cases
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: ranks 0, 1 await futures of each other: rank 0 waits for future 1 of space .sums."
   -e "; rank 1 waits for future 0 of space .sums., whose home is rank 0.*${stalled}")

@@ -62,7 +62,8 @@ class Communicators {
  public:
   const diagnosis::Communicator& operator[](MPI_Comm comm) {
     const auto found = known_.find(comm);
-    return found != known_.end() ? found->second : known_.emplace(comm, facts_of(comm)).first->second;
+    if (found != known_.end()) return found->second;
+    return known_.emplace(comm, facts_of(comm)).first->second;
   }
   // The rank in MPI_COMM_WORLD of the member that messages to `peer` go to.
   [[nodiscard]] int in_world(MPI_Comm comm, const int peer) {
@@ -366,8 +367,8 @@ std::int64_t largest_open() noexcept {
 
 namespace {
 
-// Long programs have many waits: the letters stay short. Those of MPI come first, collectives before
-// all others, since a wait that is left out must not look like a rank that has not come.
+// The letters stay short where a program has many waits. Collectives come first, since a wait that
+// is left out must not look like a rank that has not come.
 void limit(diagnosis::RankFacts& facts) {
   constexpr std::size_t items_max = 256;
   std::ranges::stable_sort(facts.waits, {}, [](const diagnosis::Wait& wait) {

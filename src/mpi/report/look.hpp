@@ -31,8 +31,8 @@ struct Look {
   Lines lines;                  // a heading and its lines
   diagnosis::RankFacts facts;   // without the fields that need a watch: still_ms, may_continue
 };
-// `last` is a mark of a moment ago: if nothing has happened since, waits of tasks outside of MPI are
-// described, too.
+// `last` is a mark of a moment ago: if nothing has happened since, waits of tasks outside of MPI
+// are described, too.
 [[nodiscard]] Look look(const Mark& last);
 
 // The state of this rank, as a text that stays the same while nothing goes on here; empty if the

@@ -339,8 +339,8 @@ void Watchdog::look_for_stall() {
   // A report of this process alone has been printed, and does not know the state of other ranks.
   const bool halted = mark_.halted && channel_.ranks() > 1;
   if (aborts_ && (halted || (reported_ && mark_.all_wait)) && Clock::now() - wished_ > limit) {
-    want({Wish::Why::quiet, fmt::format("no task of rank {} has run for {} s or more", channel_.rank(),
-                                  seconds_)});
+    want({Wish::Why::quiet, fmt::format("no task of rank {} has run for {} s or more",
+                                        channel_.rank(), seconds_)});
     return;
   }
   if (reported_ || !mark_.all_wait) return;

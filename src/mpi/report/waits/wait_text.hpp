@@ -41,8 +41,8 @@ using Lines = std::vector<std::string>;
 // different wait tells more than a thousand equal ones. At most `most` lines.
 [[nodiscard]] Lines fold(const std::vector<Wait>& waits, std::size_t most);
 
-// One line for each message of the rank that no wait would take, with the wait that comes closest to
-// it. At most `most` lines.
+// One line for each message of the rank that no wait would take, with the wait that comes closest
+// to it. At most `most` lines.
 [[nodiscard]] Lines explain(const diagnosis::RankFacts& facts, std::size_t most);
 
 // Merges equal lines, with their number, in the order of the first of them; at most `most`.

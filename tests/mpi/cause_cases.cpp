@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Programs that hang, one for each cause that the first line of a report names (src/diagnosis), as
+// far as report_cases.cpp has none; reports.cmake says what each must print.
+#include <mpi.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "cases.hpp"
+#include "imbrex/future_space.hpp"
+#include "imbrex/imbrex.hpp"
+#include "imbrex/mpi.hpp"
+
+namespace {
+
+using imbrex::task;
+
+int rank_in_world() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+void receive(int source, int tag, MPI_Comm comm) {
+  double values[8] = {};
+  MPI_Recv(values, 8, MPI_DOUBLE, source, tag, comm, MPI_STATUS_IGNORE);
+}
+void send(int destination, int tag, MPI_Comm comm) {
+  const double values[8] = {};
+  MPI_Send(values, 8, MPI_DOUBLE, destination, tag, comm);
+}
+
+// Each rank sends a message that MPI keeps until its receive begins.
+void both_send() {
+  static double block[1 << 17] = {};
+  imbrex::finish([] {
+    task("exchange").launch([] {
+      MPI_Send(block, 1 << 17, MPI_DOUBLE, 1 - rank_in_world(), 3, MPI_COMM_WORLD);
+      MPI_Recv(block, 1 << 17, MPI_DOUBLE, 1 - rank_in_world(), 3, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+    });
+  });
+}
+
+// The send of each rank follows its receive.
+void send_follows_receive() {
+  static int block = 0;
+  imbrex::finish([] {
+    task("fill").out(block).launch([] { receive(1 - rank_in_world(), 3, MPI_COMM_WORLD); });
+    task("pass on").in(block).launch([] { send(1 - rank_in_world(), 3, MPI_COMM_WORLD); });
+  });
+}
+
+// Rank 1 waits for a message of rank 0, which waits for rank 1 in a collective.
+void missing_in_collective() {
+  imbrex::finish([] {
+    task("sum").launch([] {
+      if (rank_in_world() == 1) receive(0, 5, MPI_COMM_WORLD);
+      const int mine = 1;
+      int all = 0;
+      MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+      if (rank_in_world() == 0) send(1, 5, MPI_COMM_WORLD);
+    });
+  });
+}
+void missing_at_the_end() {
+  if (rank_in_world() == 0) MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// Rank 0 sends to itself what rank 1 should send.
+void wrong_source() {
+  if (rank_in_world() == 1) return;
+  send(0, 7, MPI_COMM_WORLD);
+  receive(1, 7, MPI_COMM_WORLD);
+}
+
+// Each rank awaits the future that the other one puts after that.
+void futures_crosswise() {
+  imbrex::FutureSpace<int> sums(MPI_COMM_WORLD, {.home = [](std::uint64_t guid) {
+                                                   return static_cast<int>(guid);
+                                                 },
+                                                 .name = "sums"});
+  const auto rank = static_cast<std::uint64_t>(rank_in_world());
+  const int other = sums[1 - rank].get();
+  sums.set(rank, other + 1);
+  sums.close();
+}
+
+const imbrex::test::Cases cases{
+    {"both_send", both_send},
+    {"send_follows_receive", send_follows_receive},
+    {"missing_in_collective", missing_in_collective},
+    {"missing_at_the_end", missing_at_the_end},
+    {"wrong_source", wrong_source},
+    {"futures_crosswise", futures_crosswise},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto& run = imbrex::test::chosen(cases, argc, argv).second;
+  MPI_Init(&argc, &argv);
+  run();
+  MPI_Finalize();
+}
