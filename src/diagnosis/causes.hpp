@@ -28,7 +28,7 @@ enum class Cause : std::uint8_t {
   future_circle,   // ranks await distributed futures of each other
   missing_rank,    // a rank has not come to a collective
   nobody_sends,    // and nobody receives
-  nobody_puts,     // a distributed future gets no value
+  nobody_puts,     // a future or a promise gets no value
   other_source,    // a message has come from another rank
   silent_rank
 };

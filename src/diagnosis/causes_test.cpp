@@ -241,6 +241,7 @@ TEST(Causes, a_message_from_a_rank_at_its_end_is_sent_by_nobody) {
   all[1].failures = {"task \"load\" has failed: no such file\nmore"};
   EXPECT_TRUE(first_of(all).sentence.ends_with("; on rank 1 task \"load\" has failed: no such "
                                                "file"));
+  EXPECT_TRUE(first_of(all).advice.starts_with("Look first at what has failed"));
   all[0].waits = {receive(0, 3, 2)};
   expect(all, Cause::nobody_sends,
          "rank 0 waits in MPI_Recv from 0, tag 3, on MPI_COMM_WORLD, in \"main\", and does not "
@@ -283,6 +284,26 @@ TEST(Causes, ranks_that_await_futures_of_each_other_are_a_circle) {
   all[1].waits = {all[0].waits[0]};
   expect(all, Cause::nobody_puts,
          "ranks 0, 1 await future 7, and no rank puts it: every task of all ranks waits");
+}
+
+TEST(Causes, a_promise_that_nobody_sets_is_a_cause_where_there_is_no_other) {
+  auto all = stopped(2);
+  all[1].waits = {on_tasks(4, "\"expects\"", WaitKind::promise, "promise \"a\"", {})};
+  expect(all, Cause::nobody_puts,
+         "rank 1 waits for promise \"a\", in \"expects\", and nothing sets it: every task of all "
+         "ranks waits");
+  all[0].waits = {receive(0, 3, 2)};
+  EXPECT_EQ(first_of(all).cause, Cause::nobody_sends);
+  all[0].may_continue = true;
+  all[0].waits.clear();
+  EXPECT_TRUE(find_causes(all).empty());
+}
+
+TEST(Causes, a_rank_that_holds_a_part_or_waits_for_its_turn_is_described) {
+  auto all = stopped(2);
+  all[0].waits = {collective("MPI_Barrier", 2)};
+  all[1].waits = {{.kind = WaitKind::part, .call = "MPI_Barrier waits for its turn"}};
+  EXPECT_TRUE(first_of(all).sentence.ends_with(": it waits: MPI_Barrier waits for its turn"));
 }
 
 TEST(Causes, no_facts_have_no_cause) {

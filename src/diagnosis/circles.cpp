@@ -276,7 +276,7 @@ void find_rank_circles(const Survey& survey, Findings& findings) {
   findings.push_back({has_future ? Cause::future_circle : Cause::rank_circle, survey.all_stopped(),
                       fmt::format("{} {}{}{}", ranks_text(ranks), what, hops,
                                   survey.remarks(ranks)),
-                      advice, ranks});
+                      survey.advice(ranks, advice), ranks});
 }
 
 }  // namespace imbrex::diagnosis

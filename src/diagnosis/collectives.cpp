@@ -141,8 +141,9 @@ void add_missing(const Survey& survey, const OfCommunicator& of, const Joined& j
       {Cause::missing_rank,
        survey.all_stopped() && is_missing_certain(joined, missing),
        text + survey.remarks(named),
-       "All ranks of a communicator must begin its collectives: let the missing rank begin this "
-       "one before it waits for other ranks, or use a communicator without that rank",
+       survey.advice(named, "All ranks of a communicator must begin its collectives: let the "
+                            "missing rank begin this one before it waits for other ranks, or use a "
+                            "communicator without that rank"),
        ranks});
 }
 

@@ -141,8 +141,8 @@ bool waits_for_others(const Survey& survey, const int rank) {
       case WaitKind::receive:
       case WaitKind::send:
       case WaitKind::probe:
-      case WaitKind::collective:
-      case WaitKind::future: return true;
+      case WaitKind::collective: return true;
+      case WaitKind::future: return wait.peer >= 0;  // else it is none that has a home
       default: return false;
     }
   });
@@ -180,17 +180,17 @@ void add_nobody_there(const Survey& survey, Findings& findings) {
                       : fmt::format("rank {} does not {}: {}", peer,
                                     receives ? "send" : "receive", survey.state_of(peer));
     if (waiting.ranks.size() > 1) {
-      text += fmt::format(" (so do {} ranks more)", waiting.ranks.size() - 1);
+      text += fmt::format("; {} wait for rank {} in this way", ranks_text(waiting.ranks), peer);
     }
     std::vector<int> ranks = waiting.ranks;
     ranks.push_back(peer);
     std::ranges::sort(ranks);
     ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
     findings.push_back({Cause::nobody_sends, survey.all_stopped(), text + survey.remarks({peer}),
-                        receives ? "Let that rank send the message before it ends, or receive one "
-                                   "less"
-                                 : "Let that rank receive the message before it ends, or send one "
-                                   "less",
+                        survey.advice({peer}, receives ? "Let that rank send the message before it "
+                                                         "ends or waits, or receive one less"
+                                                       : "Let that rank receive the message before "
+                                                         "it ends or waits, or send one less"),
                         ranks});
   }
 }
@@ -235,7 +235,25 @@ void add_nobody_puts(const Survey& survey, Findings& findings) {
                                     "waits{}",
                                     ranks_text(ranks), ranks.size() == 1 ? "s" : "", future,
                                     survey.remarks(ranks)),
-                        "Let a rank put this future before it waits", ranks});
+                        survey.advice(ranks, "Let a rank put this future before it waits"),
+                        ranks});
+  }
+}
+
+// Where no other cause is found, a promise that nobody sets may be one.
+void add_nobody_sets(const Survey& survey, Findings& findings) {
+  if (!survey.all_stopped() || !findings.empty()) return;
+  for (const RankFacts& facts : survey.all()) {
+    const auto wait = std::ranges::find(facts.waits, WaitKind::promise, &Wait::kind);
+    if (wait == facts.waits.end()) continue;
+    findings.push_back({Cause::nobody_puts, true,
+                        fmt::format("rank {} {}, and nothing sets it: every task of all ranks "
+                                    "waits{}",
+                                    facts.rank, phrase(*wait), survey.remarks({facts.rank})),
+                        survey.advice({facts.rank}, "Let the task that sets it run before it waits "
+                                                    "for others"),
+                        {facts.rank}});
+    return;
   }
 }
 
@@ -245,6 +263,7 @@ void find_nobody(const Survey& survey, Findings& findings) {
   add_nobody_there(survey, findings);
   add_nobody_at_all(survey, findings);
   add_nobody_puts(survey, findings);
+  add_nobody_sets(survey, findings);
 }
 
 }  // namespace imbrex::diagnosis

@@ -90,31 +90,44 @@ std::string Survey::state_of(const int rank) const {
 
 std::string Survey::remarks(const std::vector<int>& ranks) const {
   constexpr std::string_view unbegun = "dependency on ";
-  std::string text;
+  for (const int rank : ranks) {
+    const RankFacts* const facts = find(rank);
+    if (facts == nullptr || facts->failures.empty()) continue;
+    return fmt::format("; on rank {} {}", rank, first_line(facts->failures.front()));
+  }
   for (const int rank : ranks) {
     const RankFacts* const facts = find(rank);
     if (facts == nullptr) continue;
     const auto waits = std::ranges::find_if(facts->waits, [&](const Wait& wait) {
       return wait.kind == WaitKind::dependency && wait.call.starts_with(unbegun);
     });
-    if (waits != facts->waits.end()) {
-      text += fmt::format("; on rank {} {} has not begun, since it follows {}", rank,
-                          waits->task_text, waits->call.substr(unbegun.size()));
-    }
-    if (!facts->failures.empty()) {
-      text += fmt::format("; on rank {} {}", rank, first_line(facts->failures.front()));
-    }
-    if (!text.empty()) break;  // one rank's are enough for a sentence
+    if (waits == facts->waits.end()) continue;
+    return fmt::format("; on rank {} {} has not begun, since it follows {}", rank,
+                       waits->task_text, waits->call.substr(unbegun.size()));
   }
-  return text;
+  return {};
+}
+
+std::string Survey::advice(const std::vector<int>& ranks, const std::string& otherwise) const {
+  const bool failed = std::ranges::any_of(ranks, [this](const int rank) {
+    const RankFacts* const facts = find(rank);
+    return facts != nullptr && !facts->failures.empty();
+  });
+  return failed ? "Look first at what has failed: a task that did not run may be the one that "
+                  "others wait for"
+                : otherwise;
 }
 
 std::string phrase(const Wait& wait) {
   std::string text;
   switch (wait.kind) {
     case WaitKind::lock: return fmt::format("has {} asleep in a lock", wait.task_text);
-    case WaitKind::asks: text = "calls " + wait.call; break;
-    case WaitKind::finalize: text = "is in MPI_Finalize"; break;
+    case WaitKind::finalize: return "is in MPI_Finalize";
+    case WaitKind::part: return "waits: " + wait.call;  // a sentence of its own
+    case WaitKind::asks:
+      text = (wait.call.find(" repeatedly") == std::string::npos ? "waits in " : "calls ") +
+             wait.call;
+      break;
     case WaitKind::receive:
     case WaitKind::send:
     case WaitKind::probe:

@@ -27,9 +27,12 @@ class Survey {
 
   // "it waits in MPI_Recv from 3, tag 5, on halo in "main"", or "it is in MPI_Finalize".
   [[nodiscard]] std::string state_of(int rank) const;
-  // What a reader must know of these ranks beside their waits: tasks that have not begun, and
-  // failures. Begins with a semicolon, or is empty.
+  // What a reader must know of these ranks beside their waits: a failure, else a task that has not
+  // begun. Begins with a semicolon, or is empty.
   [[nodiscard]] std::string remarks(const std::vector<int>& ranks) const;
+  // What to do: to look at a failure, if remarks() names one.
+  [[nodiscard]] std::string advice(const std::vector<int>& ranks,
+                                   const std::string& otherwise) const;
 
  private:
   const std::vector<RankFacts>& facts_;

@@ -110,6 +110,7 @@ imbrex_mpi_report(turns turns failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EX
 imbrex_mpi_report(failed_sender failed_sender failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: ranks 0, 1 receive from each other before they send: rank 0 waits in MPI_Recv from 1"
   -e "; on rank 1 task .load. .*has failed: no such file .*${stalled}"
+  -e "^imbrex: Look first at what has failed"
   -e "^imbrex: .1.   task .load. .*${place}. has failed: no such file$"
   -e "^imbrex: .1.   task .sends. .* did not run, since task .load. .* has failed")
 set(not_arrived "^imbrex: .1.   imbrex::alltoall, begun by .*: part 2 from rank 0 has not arrived")
@@ -152,6 +153,7 @@ imbrex_mpi_report(held_by_root held_by_root 0 ENV IMBREX_STALL_S=1 EXPECT
   -n ${cores_report} -c 2 "went on")
 imbrex_mpi_report(held_for_good held_for_good failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "and rank 0 does not send: it waits: ${held_by_root}.*${stalled}"
   -e "^imbrex: .0.   ${held_by_root}" -e "^imbrex: .1. rank 1 of 2" -n ${cores_report})
 imbrex_mpi_report(held_in_finalize held_in_finalize 1 EXPECT
   -e "not sent: part 0 for rank 0 and 7 more; MPI_Finalize has been called"

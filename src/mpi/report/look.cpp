@@ -422,6 +422,11 @@ Look look(const Mark& last) {
       facts.waits.push_back({.kind = diagnosis::WaitKind::part, .call = line});
     }
   }
+  // A part that this rank holds back explains those that have not come.
+  std::ranges::stable_partition(facts.waits, [](const diagnosis::Wait& wait) {
+    return wait.kind == diagnosis::WaitKind::part &&
+           wait.call.find(" is held") != std::string::npos;
+  });
   Lines lines{heading(facts, tasks)};
   Lines of_messages;
   if (!held) of_messages.push_back("a thread has been inside a call of MPI for seconds: see the "
