@@ -148,6 +148,16 @@ bool waits_for_others(const Survey& survey, const int rank) {
   });
 }
 
+// Whether a message has come that differs from this receive by its tag, or by its communicator:
+// that explains the wait.
+bool is_explained(const RankFacts& facts, const Wait& wait) {
+  return std::ranges::any_of(facts.messages, [&](const Message& message) {
+    const auto nearest = find_nearest(message, facts.waits);
+    return nearest && nearest->wait == &wait && !nearest->other_source &&
+           nearest->other_tag != nearest->other_comm;
+  });
+}
+
 // Waits for one rank, by that rank.
 void add_nobody_there(const Survey& survey, Findings& findings) {
   struct Waiting {
@@ -159,7 +169,7 @@ void add_nobody_there(const Survey& survey, Findings& findings) {
     if (!survey.is_stopped(facts.rank)) continue;
     for (const Wait& wait : facts.waits) {
       if (!is_receive(wait) && wait.kind != WaitKind::send) continue;
-      if (wait.peer < 0 || is_alternative(wait)) continue;
+      if (wait.peer < 0 || is_alternative(wait) || is_explained(facts, wait)) continue;
       const bool to_itself = wait.peer == facts.rank;
       if (!survey.is_stopped(wait.peer) || (!to_itself && waits_for_others(survey, wait.peer))) {
         continue;
