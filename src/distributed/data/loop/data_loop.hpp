@@ -153,6 +153,7 @@ class Loop {
   }
   // From now on entries are compared with those that are there, and forgotten.
   void begin_comparison() noexcept { comparing_ = true; }
+  [[nodiscard]] bool is_comparing() const noexcept { return comparing_; }
   void end_comparison() const;
   [[nodiscard]] void* add_task(const detail::DataTaskSpec& spec, int rank,
                                std::span<const detail::DataAccess> accesses,

@@ -73,7 +73,7 @@ void* DataSpace::insert_in_loop(const DataTaskSpec& spec, const int executor,
                                 const std::span<const DataAccess> accesses, const BodyOps& ops,
                                 const std::size_t bytes) {
   if (checks_) [[unlikely]] note(spec, accesses);
-  ++counters_.inserted;
+  if (!loop_->is_comparing()) ++counters_.inserted;
   return loop_->add_task(spec, executor, accesses, ops, bytes);
 }
 void DataSpace::flush_in_loop(Datum& datum, const std::source_location& where) {
