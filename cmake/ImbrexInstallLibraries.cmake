@@ -16,7 +16,7 @@ include(ImbrexBuildFirst)
 imbrex_targets(imbrex_runtime imbrex imbrex_mpi imbrex_preload)
 imbrex_targets(imbrex_variants imbrex_tsan imbrex_mpi_tsan)
 imbrex_targets(imbrex_compat imbrex_omp imbrex_hcmpi)
-imbrex_targets(imbrex_programs imbrex-simulate)
+imbrex_targets(imbrex_programs imbrex-simulate imbrex-explain)
 # As a part of another project this is one of many, and installs what that one has built.
 if(PROJECT_IS_TOP_LEVEL)
   foreach(pair runtime:runtime variants:development compat:compat programs:tools)

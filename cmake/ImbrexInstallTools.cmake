@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs the commands: `imbrex` and the compilers' wrappers, which are links to it, and `netlab`;
-# and the simulator behind `imbrex simulate`.
+# and the programs behind `imbrex simulate`, `imbrex explain` and `imbrex top`.
 
 # The command finds its modules beside itself, behind the link.
 install(PROGRAMS tools/imbrex DESTINATION ${imbrex_share} COMPONENT tools)
@@ -10,8 +10,8 @@ list(FILTER imbrex_tools EXCLUDE REGEX "_test[.]py$")
 install(FILES ${imbrex_tools} tools/imbrex_calibrate.c tools/imbrex_doctor.c
   src/base/tables/policies.def DESTINATION ${imbrex_share} COMPONENT tools)
 install(DIRECTORY tools/networks DESTINATION ${imbrex_share} COMPONENT tools)
-install(TARGETS imbrex-simulate DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/imbrex COMPONENT tools
-  OPTIONAL)
+install(TARGETS imbrex-simulate imbrex-explain DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/imbrex
+  COMPONENT tools OPTIONAL)
 install(DIRECTORY tools/imbrex_trace DESTINATION ${imbrex_share} COMPONENT tools
   FILES_MATCHING PATTERN *.py PATTERN page.* PATTERN *_test.py EXCLUDE PATTERN synthetic.py EXCLUDE
   PATTERN browser.py EXCLUDE PATTERN __pycache__ EXCLUDE)

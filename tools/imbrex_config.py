@@ -73,6 +73,17 @@ def find_folder():
                       "its path in the prefix where imbrex was installed, or in the build tree")
 
 
+def find_program(name):
+    """The path of a program behind a subcommand."""
+    folder = find_folder()
+    core = json.loads((folder / "core.json").read_text(encoding="utf-8"))
+    root = pathlib.Path(os.path.normpath(folder.parent / core["prefix"]))
+    program = root / core.get("libexecdir", "libexec/imbrex") / name
+    if not program.is_file():
+        raise CommandError(f"there is no {program}: this imbrex was built without it")
+    return program
+
+
 def version():
     """Of what was built; of the source, if nothing was."""
     try:

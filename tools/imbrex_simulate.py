@@ -227,7 +227,7 @@ def run(options):
     for name, path in (("--json", options.json), ("--plot", options.plot)):
         if path:
             check_writable(name, path)
-    program = find_program()
+    program = imbrex_config.find_program("imbrex-simulate")
     records = []
     name = (options.sweep or "policy").partition("=")[0]
     first = next(iter({**TEXTS.get(options.program, {}), **SIZES[options.program]}))
@@ -591,16 +591,6 @@ def kernel_times(kernels, flops, tile):
 
 
 # ---- running -----------------------------------------------------------------------------------
-
-def find_program():
-    folder = imbrex_config.find_folder()
-    core = json.loads((folder / "core.json").read_text(encoding="utf-8"))
-    root = pathlib.Path(os.path.normpath(folder.parent / core["prefix"]))
-    program = root / core.get("libexecdir", "libexec/imbrex") / "imbrex-simulate"
-    if not program.is_file():
-        raise CommandError(f"there is no {program}: this imbrex was built without it")
-    return program
-
 
 def simulate(program, settings):
     done = subprocess.run([program, *settings], stdout=subprocess.PIPE, text=True, check=False)

@@ -25,8 +25,8 @@ class ManPages(unittest.TestCase):
 
     def test_the_page_has_the_text_of_help(self):
         words = {"imbrex": [(), *((name,) for name in (
-            "run", "config", "simulate", "calibrate", "doctor", "timeline", "summary",
-            "report"))]}
+            "run", "config", "simulate", "calibrate", "doctor", "explain", "top", "timeline",
+            "summary", "report"))]}
         for name in man_pages.NAMES:
             text = self.plain(name)
             for command in words.get(name, [()]):

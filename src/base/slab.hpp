@@ -74,6 +74,12 @@ class SlabPool {
     }
     for (std::byte* const slot : large_) visit(slot);
   }
+  // Calls look(): memory of slots that is here when it begins stays until it returns.
+  template <class Look>
+  void while_held(Look look) {
+    const std::lock_guard guard(lock_);
+    look();
+  }
   // Visits the slots until test(slot) is true for one; returns whether it was.
   template <class Test>
   bool any_of(Test test) {

@@ -88,10 +88,15 @@ void arrive_told(Fiber& left, void* const argument) noexcept {
 
 }  // namespace
 
+// The record lies in the topmost bytes of its own stack, so that one page serves both.
+static constexpr std::size_t reserved = (sizeof(Fiber) + 63) / 64 * 64;
+
+const Fiber& fiber_on(const Stack& stack) noexcept {
+  return *reinterpret_cast<const Fiber*>(stack.top - reserved);
+}
+
 Fiber& make_fiber(const Stack& stack, const std::fenv_t& floating_point,
                   const Entry entry) noexcept {
-  // The record lies in the topmost bytes of its own stack, so that one page serves both.
-  constexpr std::size_t reserved = (sizeof(Fiber) + 63) / 64 * 64;
   auto* const fiber = ::new (stack.top - reserved) Fiber;
   fiber->stack = {stack.bottom, stack.top - reserved};
   fiber->task = reinterpret_cast<void*>(entry);
@@ -109,7 +114,6 @@ Fiber& make_fiber(const Stack& stack, const std::fenv_t& floating_point,
 
 Stack destroy_fiber(Fiber& fiber) noexcept {
   sanitizer::destroy(fiber);
-  constexpr std::size_t reserved = (sizeof(Fiber) + 63) / 64 * 64;
   return {fiber.stack.bottom, fiber.stack.top + reserved};
 }
 

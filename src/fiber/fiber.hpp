@@ -6,6 +6,7 @@
 // Thread safety: none; a fiber belongs to the thread that runs on it, or that resumes it.
 #pragma once
 
+#include <atomic>
 #include <cfenv>
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +27,9 @@ struct Fiber {
   Stack stack;              // for a native fiber the thread's own stack
   ExceptionState exceptions;
   void* sanitizer = nullptr;   // ThreadSanitizer's fiber, or AddressSanitizer's fake stack
-  void* task = nullptr;        // for the user: the task that runs on it
+  void* task = nullptr;        // for the user: the task that is suspended on it
   const void* reason = nullptr;  // for the user: the reason of the suspension
+  std::atomic<std::uint64_t> waits{0};  // for the user: the number of suspensions here so far
   void* tied_to = nullptr;     // for the user: the only thread that may resume it, or null
   bool native = false;         // the stack of the thread's start
   std::uint32_t modes = 0;     // floating-point modes while it is suspended: modes.hpp
@@ -43,6 +45,9 @@ using Entry = void (*)();
 // never return, with these floating-point control words.
 [[nodiscard]] Fiber& make_fiber(const Stack& stack, const std::fenv_t& floating_point,
                                 Entry entry) noexcept;
+// Where make_fiber() makes the fiber of that stack: for a thread that looks on. Zeros, if no fiber
+// was made there yet.
+[[nodiscard]] const Fiber& fiber_on(const Stack& stack) noexcept;
 // Destroys a suspended fiber whose stack holds nothing that must be destroyed; returns the stack.
 Stack destroy_fiber(Fiber& fiber) noexcept;
 

@@ -66,6 +66,8 @@ Stack StackPool::cut() {
   if (cut_ == slab_stacks) map_slab();
   const std::size_t last = slab_count_.load(std::memory_order_relaxed) - 1;
   std::byte* const lowest = slabs_[last].load(std::memory_order_relaxed) + cut_++ * stride_;
+  // pairs with cut_so_far()
+  cut_of_all_.store(last * slab_stacks + cut_, std::memory_order_release);
   return {lowest + guard_bytes_, lowest + stride_};
 }
 
@@ -96,6 +98,12 @@ void StackPool::map_slab() {
   cold_.reserve(mapped_.load(std::memory_order_relaxed) + slab_stacks);
   cut_ = 0;
   mapped_.fetch_add(slab_stacks, std::memory_order_relaxed);
+}
+
+Stack StackPool::stack(const std::size_t number) const noexcept {
+  std::byte* const lowest =
+      slabs_[number / slab_stacks].load(std::memory_order_relaxed) + number % slab_stacks * stride_;
+  return {lowest + guard_bytes_, lowest + stride_};
 }
 
 void StackPool::install_guard(std::byte* const address) noexcept {

@@ -38,6 +38,12 @@ class StackPool {
   // True if `address` lies in the guard of a stack of this pool. For the signal handler: takes no
   // lock, since slabs are only added.
   [[nodiscard]] bool in_guard(const void* address) const noexcept;
+  // For a thread that looks on: the stacks that have ever been taken, which stay mapped; they have
+  // numbers from 0 on.
+  [[nodiscard]] std::size_t cut_so_far() const noexcept {
+    return cut_of_all_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] Stack stack(std::size_t number) const noexcept;
   [[nodiscard]] std::size_t mapped() const noexcept {
     return mapped_.load(std::memory_order_relaxed);
   }
@@ -70,6 +76,7 @@ class StackPool {
   std::atomic<std::size_t> mapped_{0};                // number of stacks
   // Number of stacks cut from the last slab.
   std::size_t cut_ IMBREX_GUARDED_BY(lock_) = slab_stacks;
+  std::atomic<std::size_t> cut_of_all_{0};  // written under lock_
   std::atomic<std::size_t> protected_{0};             // number of guards that cost mappings, about
   const base::Zeros<std::atomic<std::byte*>> slabs_;  // each written once, under lock_
   std::atomic<std::size_t> slab_count_{0};            // release pairs with in_guard()

@@ -2,6 +2,7 @@
 // Programs that hang, one for each cause that the first line of a report names (src/diagnosis), as
 // far as report_cases.cpp has none; reports.cmake says what each must print.
 #include <mpi.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "imbrex/future_space.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
+#include "imbrex/phaser.hpp"
 
 namespace {
 
@@ -86,7 +88,50 @@ void futures_crosswise() {
   sums.close();
 }
 
+void tag_for_good() {
+  rank_in_world() == 0 ? receive(1, 7, MPI_COMM_WORLD) : send(0, 8, MPI_COMM_WORLD);
+}
+
+void never_received() {
+  const double values[8] = {};
+  if (rank_in_world() == 0) MPI_Ssend(values, 8, MPI_DOUBLE, 1, 3, MPI_COMM_WORLD);
+}
+
+void freed_communicator() {
+  MPI_Comm halo;
+  MPI_Comm_dup(MPI_COMM_WORLD, &halo);
+  MPI_Comm_set_name(halo, "halo");
+  if (rank_in_world() == 0) receive(1, 7, halo);
+  MPI_Comm_free(&halo);
+}
+
+// The test kills rank 1.
+void dies() {
+  while (rank_in_world() == 1) pause();
+  receive(1, 7, MPI_COMM_WORLD);
+}
+
+// One task comes to the first phaser, the other one to the second.
+void phasers_crosswise() {
+  imbrex::finish([] {
+    const imbrex::Phaser first(imbrex::signal_wait), second(imbrex::signal_wait);
+    task("forth").phased(first).phased(second).launch([=] {
+      first.next();
+      second.next();
+    });
+    task("back").phased(first).phased(second).launch([=] {
+      second.next();
+      first.next();
+    });
+  });
+}
+
 const imbrex::test::Cases cases{
+    {"tag_for_good", tag_for_good},
+    {"never_received", never_received},
+    {"freed_communicator", freed_communicator},
+    {"dies", dies},
+    {"phasers_crosswise", phasers_crosswise},
     {"both_send", both_send},
     {"send_follows_receive", send_follows_receive},
     {"missing_in_collective", missing_in_collective},

@@ -226,3 +226,35 @@ imbrex_mpi_report(both_receive_traced both_receive failure ENV IMBREX_STALL_S=1 
   -e "^imbrex: .0.   MPI_Recv from 1, tag 3, .*: in .exchange.")
 imbrex_mpi_report(own_abort_handler own_abort_handler failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -e "^own handler of SIGABRT")
+
+# The cause from the files of the flight recorder alone, after all ranks were killed.
+# imbrex_mpi_explain(<case> <program> <pattern> [<rank that is killed first>])
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+function(imbrex_mpi_explain case program pattern)
+  set(first ${ARGN})
+  if(NOT ARGN)
+    set(first -)
+  endif()
+  imbrex_mpi_entry(explain.${case}
+    ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/explain_killed.py
+    ${imbrex_explain_program} 2 ${first} "cause: ${pattern}" ${imbrex_mpirun} 2
+    $<TARGET_FILE:imbrex_mpi_${program}_cases> ${case} WORKERS 2)
+endfunction()
+set(imbrex_explain_program "")
+if(TARGET imbrex-explain)
+  set(imbrex_explain_program $<TARGET_FILE:imbrex-explain>)
+elseif(IMBREX_CORE)
+  set(imbrex_explain_program ${IMBREX_CORE}/bin/imbrex-explain)
+endif()
+if(imbrex_explain_program)
+  imbrex_mpi_explain(tag_for_good cause "rank 0 waits in MPI_Recv from 1, tag 7, .* has tag 8")
+  imbrex_mpi_explain(missing_in_collective cause ".*MPI_Allreduce")
+  imbrex_mpi_explain(other_order report ".*collectives")
+  imbrex_mpi_explain(lock_on_both_ranks report ".*lock")
+  imbrex_mpi_explain(futures_crosswise cause ".*futures")
+  imbrex_mpi_explain(freed_communicator cause "rank 0 waits in MPI_Recv from 1, tag 7, on halo")
+  imbrex_mpi_explain(dies cause "the process of rank 1 has died" 1)
+  imbrex_mpi_explain(never_received cause "rank 0 waits in MPI_Ssend to 1, tag 3")
+  imbrex_mpi_explain(phasers_crosswise cause ".*phaser")
+  imbrex_mpi_explain(send_follows_receive cause ".*rank")
+endif()

@@ -4,12 +4,16 @@
 TRACE is what a program with the installed library has recorded; D3, if it was found, must have been
 installed. A subcommand that this knows nothing of fails.
 """
+import contextlib
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
+import time
 import unittest
 
 
@@ -68,6 +72,56 @@ class Installed(unittest.TestCase):
         self.assertRegex(text, rf"(?m)^ok +versions: +{re.escape(str(prefix))}/")
         if shutil.which("mpirun") and shutil.which("mpicc"):
             self.assertRegex(text, "(?m)^ok +thread level: ")
+
+    HANGS = """
+        #include <imbrex/imbrex.hpp>
+        #include <thread>
+        #include <unistd.h>
+        int main() {
+          imbrex::Promise<void> never;
+          std::thread another(pause);
+          imbrex::task("waits").launch([&] { never.future().get(); });
+          imbrex::taskwait();
+        }
+        """
+
+    @contextlib.contextmanager
+    def hanging(self):
+        """The folder of the flight recorder of a process that hangs, and is killed at the end."""
+        self.output.mkdir()
+        source, program = self.output / "hangs.cpp", self.output / "hangs"
+        source.write_text(textwrap.dedent(self.HANGS))
+        compiler = pathlib.Path(self.imbrex).parent / "imbrex-c++"
+        subprocess.run([compiler, "--no-mpi", source, "-o", program], check=True)
+        folder = self.output / "flight"
+        environment = {**os.environ, "IMBREX_FLIGHT_DIR": str(folder), "IMBREX_WORKERS": "2"}
+        with subprocess.Popen([program], env=environment) as hangs:
+            try:
+                end = time.monotonic() + 30
+                while not self.is_seen(folder) and time.monotonic() < end:
+                    time.sleep(0.2)
+                yield folder
+            finally:
+                hangs.kill()
+
+    def is_seen(self, folder):
+        return list(folder.glob("*.flight")) and "waits" in self.run_command("explain", folder)
+
+    def test_explain(self):
+        """While a program hangs, and after it was killed."""
+        waits = r'(?m)^  future.*in "waits" \(hangs.cpp:8\)'
+        with self.hanging() as folder:
+            self.assertRegex(self.run_command("explain", folder), waits)
+        text = self.run_command("explain", "--page", "page.html", folder)
+        self.assertRegex(text, waits)
+        self.assertIn("its process is gone", text)
+        self.assertIn("waits", (pathlib.Path(self.folder.name) / "page.html").read_text())
+        self.assertIn("1 file copied", self.run_command("explain", "--collect", "all", folder))
+        self.assertRegex(self.run_command("explain", "all"), waits)
+
+    def test_top(self):
+        with self.hanging() as folder:
+            self.assertIn("2 waits", self.run_command("top", "--looks", 1, folder))
 
     def test_timeline(self):
         self.run_command("timeline", self.trace, "-o", self.output)

@@ -234,6 +234,26 @@ void trace_copy(const CopyRecord& copy) noexcept;
 void begin_idle(const char* call) noexcept;
 void end_idle() noexcept;
 
+// ---- flight recorder -------------------------------------------------------------------------
+
+// What the running task has begun, or begins, for the file of the flight recorder
+// (src/flight/format.hpp): `call`, a literal; the peer and the tag as the call names them, or -1; a
+// number of items.
+enum class FlightEvent : std::uint8_t {
+  none,
+  resumed,         // it has waited, and goes on
+  sent,
+  receive_posted,
+  collective,
+  locks,           // a window
+  task_begin,      // these two only with IMBREX_FLIGHT=tasks
+  task_end
+};
+void note_flight(FlightEvent event, const char* call, int peer, int tag,
+                 std::int64_t items) noexcept;
+// What a report would say of this process at this moment, as facts of src/diagnosis/. One thread.
+void keep_flight_facts(std::string_view facts) noexcept;
+
 // ---- summary ---------------------------------------------------------------------------------
 
 // Workers measure their times from the start on even if no option asks for it. Before start() only.

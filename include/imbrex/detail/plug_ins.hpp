@@ -175,7 +175,9 @@ struct Place {
   bool reserve = false;  // leave one of several processors to a thread that is no worker
 };
 void set_place(Place place);  // before start() only
-void set_rank(int rank, int ranks);  // for messages, trace and summary
+// For messages, trace, summary and flight recorder. `world`: the handle of MPI_COMM_WORLD, as a
+// number.
+void set_rank(int rank, int ranks, std::uint64_t world);
 
 // The number of threads that use the time that control groups grant this process, by the smallest
 // CPU quota; INT_MAX if there is none. Reads files at the first call.

@@ -142,6 +142,7 @@ struct WaitReason {
                                            // fields
   int tag = -1;
   std::size_t bytes = 0;
+  std::uint64_t communicator = 0;          // its handle, as a number
 };
 
 // True if this thread runs a task (main included) and a wait would suspend that task.

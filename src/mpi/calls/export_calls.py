@@ -127,6 +127,7 @@ def observed_calls(found):
 
 def exported_calls(found):
     lines = [HEAD, '#include "mpi/abi/error_handlers.hpp"', '#include "mpi/abi/next.hpp"',
+             '#include "imbrex/detail/observation.hpp"',
              '#include "mpi/calls/observed.hpp"\n',
              '#define IMBREX_EXPORT extern "C" [[gnu::visibility("default")]]',
              "using namespace imbrex::mpi;\n"]
@@ -136,7 +137,8 @@ def exported_calls(found):
         passes, real = "passes_through", "passes_through || depth_in_next() != 0"
         if name in LIFE:
             passes, real = "false", "depth_in_next() != 0"
-        begin = "  forget_kept();\n"
+        begin = "".join(f"  {line}\n" for line in
+                        ["forget_kept();", *observed.flown(name, list(map(name_of, every)))])
         # Error handlers run when MPI has returned and the call has nothing left to do.
         end = "returned({})" if result == "int" else "{}"
         ours = f"  return {end.format(f'imbrex_MPI_{name}({given})')};\n}}"

@@ -47,6 +47,10 @@ OTHERS = [
     (r"I?(neighbor_)?(allgatherv?|alltoall[vw]?)|I?(allreduce|reduce_scatter(_block)?|scan|exscan)",
      "sending_calls::collective()", ""),
 ]
+# What the flight recorder keeps beside messages.
+COLLECTIVES = (r"I?(neighbor_)?(barrier|bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce|"
+               r"allreduce|reduce_scatter(_block)?|scan|exscan)")
+LOCKS = r"Win_(lock(_all)?|fence|start|wait|flush(_all)?|unlock(_all)?)"
 # What communicates and does not stand in calls.def, since it does not block.
 ALSO_REFUSED = (r"Isendrecv(_replace)?|Start(all)?|Pready(_range|_list)?|Parrived|Cancel|"
                 r"Request_(free|get_status(_any|_some|_all)?)|"
@@ -172,6 +176,27 @@ def of_others(plain, every, names):
         when = "if (switches.learns_senders) " if text.startswith("sending_calls::") else ""
         return [when + text.format(*names, **found) + ";"]
     return line(row[1]), line(row[2])
+
+
+def flight_line(name, event, peer, tag, items):
+    return (f'imbrex::detail::note_flight(imbrex::detail::FlightEvent::{event}, "MPI_{name}", '
+            f"{peer}, {tag}, {items});")
+
+
+def flown(name, names):
+    """The lines that leave an event with the flight recorder, always."""
+    plain = re.sub(r"_c$", "", name)
+    row = row_of(MESSAGES, plain)
+    lines = []
+    if row is not None and not plain.endswith("_init"):
+        for places, event in ((row[1], "sent"), (row[2], "receive_posted")):
+            if places:
+                peer, tag = ("-1" if place is None else names[place] for place in places[3:])
+                lines.append(flight_line(name, event, peer, tag, names[places[1]]))
+    for form, event in ((COLLECTIVES, "collective"), (LOCKS, "locks")):
+        if re.fullmatch(form, plain, re.IGNORECASE):
+            lines.append(flight_line(name, event, -1, -1, 0))
+    return lines
 
 
 def observed(name, every, names):

@@ -84,7 +84,7 @@ void start_runtime() {
   place.reserve = threads::has_own_processor(progress::asked_mode());
   progress::note_standing(standing_at(place));
   if (!detail::started()) detail::set_place(std::move(place));
-  detail::set_rank(rank, ranks);
+  detail::set_rank(rank, ranks, (std::uint64_t)MPI_COMM_WORLD);
   detail::start_or_throw();
 }
 

@@ -238,6 +238,7 @@ class Watchdog {
   void notice();
   [[nodiscard]] bool has_moved_data();
   void look_for_stall();
+  void keep_facts();
   [[nodiscard]] static milliseconds needed();
   void want(const Wish& wish);
   void take(const Mail& mail);
@@ -258,6 +259,7 @@ class Watchdog {
   std::uint64_t moved_ = 0;                    // bytes at the last check
   std::int64_t times_ = 1;                     // multiple of STALL_S until the next report
   bool reported_ = false;                      // this stall is reported already
+  bool kept_ = false;                          // keep_facts() has kept those of this moment
   std::optional<Wish> asked_;                  // rank 0 has not yet confirmed that it has printed
                                                // this
   Clock::time_point asked_until_;
@@ -298,7 +300,7 @@ void Watchdog::notice() {
   if (!(now == mark_)) {
     mark_ = now;
     since_ = Clock::now();
-    reported_ = false;
+    reported_ = kept_ = false;
   } else if (seconds_ != 0 && mark_.all_wait && has_moved_data()) {
     since_ = Clock::now();
   }
@@ -308,6 +310,7 @@ void Watchdog::notice() {
           fmt::format("rank {} was asked by SIGUSR1 for a report", channel_.rank())});
   }
   look_for_stall();
+  keep_facts();
   if (asked_ && Clock::now() > asked_until_) {
     if (!asked_->is_quiet()) {
       print("imbrex: " + asked_->heading + ", and rank 0 does not answer\n" +
@@ -322,6 +325,15 @@ void Watchdog::notice() {
                      Clock::now() > gathering_->until)) {
     end_gathering();
   }
+}
+
+// For the time when nobody can ask this rank any more. A rank that moves keeps nothing: the flight
+// recorder has what it does.
+void Watchdog::keep_facts() {
+  constexpr milliseconds pause{1000};
+  if (kept_ || Clock::now() - since_ < pause) return;
+  kept_ = true;
+  detail::keep_flight_facts(diagnosis::write(own_answer(true).facts));
 }
 
 // A long message is one operation for its whole duration.

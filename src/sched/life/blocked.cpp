@@ -14,6 +14,7 @@
 #include "base/check.hpp"
 #include "base/threads/threads.hpp"
 #include "imbrex/detail/observation.hpp"
+#include "sched/flight/shown.hpp"
 #include "sched/life/life.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/runtime_state.hpp"
@@ -132,7 +133,7 @@ std::string standstill(RuntimeState* const runtime, const std::uint64_t waiting_
 }
 
 void BlockedWatch::begin(RuntimeState& runtime) noexcept {
-  if (runtime.options.STALL_S == 0 && !runtime.one_at_a_time) return;
+  if (runtime.options.STALL_S == 0 && !runtime.one_at_a_time && flight::head() == nullptr) return;
   // Signals of the program go to threads of the program.
   sigset_t all, before;
   sigfillset(&all);
@@ -155,14 +156,15 @@ void BlockedWatch::run(RuntimeState& runtime) {
   const auto limit_ns = static_cast<std::uint64_t>(runtime.options.STALL_S) * 1'000'000'000u;
   const auto period =
       std::chrono::nanoseconds(std::clamp<std::uint64_t>(limit_ns / 8, 50'000'000, 5'000'000'000));
-  const auto pause = runtime.one_at_a_time ? std::chrono::nanoseconds(10'000'000) : period;
+  const auto longest = runtime.one_at_a_time ? std::chrono::nanoseconds(10'000'000) : period;
   std::vector<Seen> seen;
   std::uint64_t looked_at = base::monotonic_ns();
-  while (!ends_.try_acquire_for(pause)) {
+  FlightLook flight(runtime);
+  while (!ends_.try_acquire_for(std::min<std::chrono::nanoseconds>(longest, flight.again()))) {
     if (runtime.one_at_a_time) look_at_turn(runtime);
     const std::uint64_t now = base::monotonic_ns();
     const bool due = now - looked_at >= static_cast<std::uint64_t>(period.count());
-    if (limit_ns == 0 || (runtime.one_at_a_time && !due)) continue;
+    if (limit_ns == 0 || !due) continue;
     looked_at = now;
     seen.resize(runtime.workers.size());
     for (std::size_t index = 0; index < seen.size(); ++index) {

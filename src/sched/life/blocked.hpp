@@ -3,8 +3,8 @@
 // wait with them, unseen, since the blocked thread may be the one that would check. A thread of its
 // own therefore checks now and then, and reports each case once. Where one worker runs at a time,
 // that thread also lets other workers have their turns while the worker with the turn sleeps. It
-// ends the program (IMBREX_STALL=abort) if a report has said that no task goes on, and no thread
-// goes on either.
+// keeps the file of the flight recorder up to date, and ends the program (IMBREX_STALL=abort) if a
+// report has said that no task goes on, and no thread goes on either.
 //
 // Thread safety: the thread that starts and stops the runtime calls begin() and end().
 #pragma once

@@ -372,6 +372,9 @@ void end_runtime(const int status) {
 
 void at_exit(const int status, void*) {
   end_runtime(status);
+  if (life().process.load(std::memory_order_relaxed) == getpid()) {
+    flight::close(status == EXIT_SUCCESS && !life().failed.load(std::memory_order_relaxed));
+  }
   // Untaken errors turn success into failure. A call of exit() in here goes on with the remaining
   // functions and destructors, and ends with the new status (glibc's exit(3)).
   const Life& now = life();

@@ -184,6 +184,7 @@ void renew_life(const bool had_runtime) noexcept {
   now.before_end = nullptr;
   now.rank = 0;
   now.ranks.store(1, std::memory_order_relaxed);
+  now.world = 0;
   if (!had_runtime) now.config = {};
   now.forked.is_child = true;
 }
@@ -205,6 +206,7 @@ void after_fork_in_child() noexcept {
   }
   forget_thread();
   forget_kept_trace();
+  flight::forget();
   task::Scope::forget_all();
   (void)task::take_lost_failures();
   task::forget_failed();

@@ -52,6 +52,7 @@ struct Life {
   detail::Place place;
   int rank = 0;
   std::atomic<int> ranks{1};     // main writes
+  std::uint64_t world = 0;       // the handle of MPI_COMM_WORLD, as a number; 0: no MPI
   int joiners_max = 0;           // detail::expect_joiners(), as are the next two
   std::size_t stack_bytes = 0;   // 0: the option's default
   std::uint32_t runtimes = 0;    // that have been started

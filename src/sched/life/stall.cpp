@@ -18,6 +18,7 @@
 #include "base/check.hpp"
 #include "base/threads/threads.hpp"
 #include "diagnosis/causes.hpp"
+#include "flight/writer.hpp"
 #include "sched/life/life.hpp"
 #include "sched/life/waits.hpp"
 #include "sched/run/notes.hpp"
@@ -61,7 +62,7 @@ std::string summary_of(const Waits& waits) {
 }
 
 diagnosis::RankFacts facts_of(const Waits& waits) {
-  diagnosis::RankFacts facts{.host = {}};
+  diagnosis::RankFacts facts{.rank = life().rank, .ranks = life().ranks.load(), .host = {}};
   for (const auto& [task, mine] : waits) {
     for (const Wait& wait : mine) {
       facts.waits.push_back({.task = task->id, .task_text = describe(*task), .kind = wait.kind,
@@ -73,9 +74,12 @@ diagnosis::RankFacts facts_of(const Waits& waits) {
   return facts;
 }
 
-// The circle of tasks, if there is one; else the waits of some tasks.
+// The circle of tasks, if there is one; else the waits of some tasks. The program may end now: the
+// file of the flight recorder keeps the facts.
 std::string cause_of(const Waits& waits) {
-  const std::vector<diagnosis::Finding> findings = diagnosis::find_causes({facts_of(waits)});
+  const diagnosis::RankFacts facts = facts_of(waits);
+  flight::keep_facts(diagnosis::write(facts));
+  const std::vector<diagnosis::Finding> findings = diagnosis::find_causes({facts});
   if (findings.empty()) return summary_of(waits);
   return ": " + findings.front().text() + ". " + findings.front().advice;
 }
@@ -218,6 +222,7 @@ void watch_for_stall(RuntimeState& runtime) noexcept {
   if (outlook == Outlook::stuck) {
     print(collect(runtime), "stall: no task can ever run again");
     report_all_failures();
+    flight::note_end(flight::End::stuck);
     base::abort();
   }
   if (!due) return;

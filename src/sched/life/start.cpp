@@ -21,6 +21,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
+#include "sched/flight/shown.hpp"
 #include "sched/life/life.hpp"
 #include "sched/life/process.hpp"
 #include "sched/life/stall.hpp"
@@ -231,11 +232,23 @@ std::unique_ptr<RuntimeState> make_state(const RuntimeOptions& config, Plan& its
   }
 }
 
+// In the file of the flight recorder: MPI_Init may come before or after the runtime.
+void show_rank() noexcept {
+  flight::Head* const head = flight::head();
+  const int ranks = life().ranks.load(std::memory_order_relaxed);
+  if (head == nullptr || life().world == 0) return;
+  head->rank.store(static_cast<std::uint64_t>(life().rank), std::memory_order_relaxed);
+  head->ranks.store(static_cast<std::uint64_t>(ranks), std::memory_order_relaxed);
+  head->world.store(life().world, std::memory_order_relaxed);
+}
+
 void start(const RuntimeOptions& config) IMBREX_REQUIRES(life().lock) {
   require_stack();
   Life& now = life();
   Plan it;
   auto runtime = make_state(config, it);
+  begin_flight(*runtime);
+  show_rank();
   const std::size_t stack_bytes = static_cast<std::size_t>(it.options.STACK_SIZE);
   now.process.store(getpid(), std::memory_order_relaxed);
   if (!prepare_thread_exits()) {
@@ -426,9 +439,11 @@ cpu_set_t allowed_processors() noexcept {
 
 void set_place(Place place) { sched::life().place = std::move(place); }
 
-void set_rank(const int rank, const int ranks) {
+void set_rank(const int rank, const int ranks, const std::uint64_t world) {
   sched::life().rank = rank;
   sched::life().ranks = ranks;
+  sched::life().world = world;
+  sched::show_rank();
 }
 
 void start_or_throw() {

@@ -297,6 +297,9 @@ void note_instance(Worker& worker, Task& task) {
 void begins(Worker& worker, Task& task) noexcept {
   if (task::is_node(task)) [[unlikely]] note_instance(worker, task);
   if (worker.recorder.tracing()) record_begin(worker, task);
+  if (worker.flight.has_tasks()) {
+    worker.flight.add(detail::FlightEvent::task_begin, task.id, task.name);
+  }
   if (order::is_kept()) order_begin(task);
   apply(worker, [&](task::Lineage& lineage, task::Outcome& outcome) {
     lineage.begins(task, outcome);
@@ -348,6 +351,9 @@ task::Step ends(Worker& worker, Task& task) noexcept {
     worker.recorder.record(trace::Kind::task_end, task.id, 0, 0, 0);
   }
   if (order::is_kept()) order_end(task);
+  if (worker.flight.has_tasks()) {
+    worker.flight.add(detail::FlightEvent::task_end, task.id, task.name);
+  }
   return worker.runtime->lineage.ends(task, time_of(worker, task));
 }
 

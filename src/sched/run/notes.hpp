@@ -90,6 +90,7 @@ void resumption(Worker& worker, const Task& task);
 [[nodiscard]] inline bool notes_end(const Worker& worker, const Task& task) noexcept {
   if (!worker.recorder.watched()) [[likely]] return false;
   return worker.recorder.tracing() || trace::happens_before::is_kept() ||
+         worker.flight.has_tasks() ||
          (task.accesses != nullptr && task.accesses->step.trail != 0);
 }
 void follow(Worker& worker, const task::Step& step, const task::Outcome& outcome) noexcept;

@@ -24,6 +24,7 @@
 #include "base/sleep/parking.hpp"
 #include "base/slab.hpp"
 #include "fiber/fiber.hpp"
+#include "flight/writer.hpp"
 #include "sched/policy/stealing.hpp"
 #include "sched/run/group.hpp"
 #include "task/ending/complete.hpp"
@@ -185,6 +186,7 @@ struct Worker {
   bool guest = false;                  // of detail::enter_as(): belongs to no thread, and may spawn
   int creating = 0;                    // its tasks between create() and submit()
   alignas(base::cache_line_bytes) trace::Recorder recorder;
+  flight::Ring flight;               // of the flight recorder
   void* exception_globals = nullptr; // of the thread
   fiber::Fiber native;               // the stack of the thread's start
   Task* root = nullptr;              // the code on the native stack of worker 0 and foreign threads

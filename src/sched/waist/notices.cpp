@@ -30,6 +30,19 @@ bool tracing() noexcept {
   return runtime != nullptr && !runtime->options.TRACE.empty();
 }
 
+// ---- flight recorder -------------------------------------------------------------------------
+
+void note_flight(const FlightEvent event, const char* const call, const int peer, const int tag,
+                 const std::int64_t items) noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr) return;
+  const sched::Task* const task = worker->task;
+  worker->flight.add(event, task != nullptr ? task->id : 0, call, flight::pack_where(peer, tag),
+                     static_cast<std::uint64_t>(std::max<std::int64_t>(items, 0)));
+}
+
+void keep_flight_facts(const std::string_view facts) noexcept { flight::keep_facts(facts); }
+
 // ---- order -----------------------------------------------------------------------------------
 
 namespace {

@@ -131,7 +131,8 @@ detail::WaitReason reason_of(const Call& call) noexcept {
           .what = call.name,
           .peer = call.peer == Call::none ? -1 : call.peer,
           .tag = call.tag == Call::none ? -1 : call.tag,
-          .bytes = bytes < 0 ? 0 : static_cast<std::size_t>(bytes)};
+          .bytes = bytes < 0 ? 0 : static_cast<std::size_t>(bytes),
+          .communicator = (std::uint64_t)call.comm};
 }
 
 // In a function that MPI calls nothing suspends, also not in a call of imbrex from there.

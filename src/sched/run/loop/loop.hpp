@@ -79,6 +79,7 @@ inline void end_body(Worker& worker, Task& task, task::Tally& tally,
 inline fiber::Fiber& wake_up(Worker& worker, Task& task) noexcept {
   auto& target = *static_cast<fiber::Fiber*>(task.fiber);
   task.fiber = nullptr;
+  target.task = nullptr;
   worker.recorder.suspensions.add(1);
   worker.fiber = &target;
   worker.task = &task;

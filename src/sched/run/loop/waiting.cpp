@@ -53,6 +53,7 @@ Task& begin_wait(Worker& worker, const detail::WaitReason& reason) noexcept {
   fiber::Fiber& fiber = *worker.fiber;
   fiber.reason = &reason;
   fiber.task = &task;
+  fiber.waits.store(fiber.waits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   task.fiber = &fiber;
   task.pending.store(1, std::memory_order_relaxed);  // published with the waiter
   task::change_state(task, State::running, State::suspended);
@@ -80,6 +81,7 @@ template <class Wait>
 [[gnu::cold, gnu::noinline]] void block(Worker& worker, Task& task, Wait& wait) noexcept {
   if (wait.publish()) poll_until_rung(worker);
   task.fiber = nullptr;
+  worker.fiber->task = nullptr;
   worker.recorder.suspensions.add(1);
   task.state.store(State::running, std::memory_order_relaxed);  // from suspended or resumable
 }
