@@ -30,7 +30,7 @@ using detail::FlightEvent;
 class Flight : public ::testing::Test {
  protected:
   Flight() {
-    std::string name = "/tmp/imbrex-flight-XXXXXX";
+    std::string name = testing::TempDir() + "imbrex-flight-XXXXXX";
     folder_ = mkdtemp(name.data());
   }
   ~Flight() override {

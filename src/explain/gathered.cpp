@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <string_view>
 
 #include "imbrex/error.hpp"
@@ -82,7 +81,7 @@ RankFacts facts_of(const Recording& it) {
     if (!worker.events.empty()) last = std::max(last, worker.events.back().at);
   }
   facts.may_continue = !facts.running.empty() || it.ready != 0 || facts.waits.empty();
-  facts.still_ms = static_cast<std::int64_t>(it.tenths - std::min(last, it.tenths)) * 100;
+  facts.still_ms = static_cast<std::int64_t>(it.ago(last)) * 100;
   return facts;
 }
 
@@ -138,7 +137,8 @@ Gathered gather(const std::vector<std::string>& files) {
   int ranks = 0;
   for (const Recording& one : it.all) {
     ranks = std::max(ranks, one.ranks);
-    RankFacts facts = diagnosis::read(one.facts).value_or(facts_of(one));
+    const auto kept = diagnosis::read(one.facts);
+    RankFacts facts = kept ? *kept : facts_of(one);
     facts.rank = one.rank;
     facts.ranks = one.ranks;
     facts.host = one.host;

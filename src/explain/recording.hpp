@@ -72,6 +72,10 @@ struct Recording {
   // What the process itself knew, as a text of diagnosis/; empty if something has happened since.
   std::string facts = {};
 
+  // Tenths of a second between `then` and the last sign of life.
+  [[nodiscard]] std::uint64_t ago(const std::uint64_t then) const noexcept {
+    return tenths > then ? tenths - then : 0;
+  }
   [[nodiscard]] std::uint64_t last_ns() const noexcept { return begun_ns + tenths * 100'000'000; }
 };
 

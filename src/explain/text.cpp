@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "base/text/json_text.hpp"
+#include "base/text/ranges.hpp"
 #include "explain/gathered.hpp"
 
 namespace imbrex::explain {
@@ -85,7 +86,7 @@ void add_waits(const Recording& it, std::string& text) {
     if (it.waits.size() - left == waits_shown) break;
     --left;
     text += fmt::format("  {}, for {}: in {}\n", text_of(wait),
-                        seconds(it.tenths - std::min(it.tenths, wait.since)), wait.task.text);
+                        seconds(it.ago(wait.since)), wait.task.text);
   }
   if (left != 0) text += fmt::format("  ... and {} more waits\n", left);
 }
@@ -94,7 +95,7 @@ void add_events(const Recording& it, const std::vector<ShownEvent>& events, std:
   const std::size_t first = events.size() - std::min(events.size(), events_shown);
   for (std::size_t i = first; i < events.size(); ++i) {
     text += fmt::format("    {} ago: task {} {}\n",
-                        seconds(it.tenths - std::min(it.tenths, events[i].at)), events[i].task,
+                        seconds(it.ago(events[i].at)), events[i].task,
                         text_of(events[i]));
   }
 }
@@ -110,14 +111,6 @@ void add_workers(const Recording& it, std::string& text) {
   if (it.resumed.empty()) return;
   text += "  waits of more than 0.1 s that are over\n";
   add_events(it, it.resumed, text);
-}
-
-std::string list_of(const std::vector<int>& ranks) {
-  constexpr std::ptrdiff_t most = 16;
-  const auto end = ranks.begin() + std::min(most, std::ssize(ranks));
-  std::string text = fmt::format("{}", fmt::join(ranks.begin(), end, ", "));
-  if (end != ranks.end()) text += fmt::format(" and {} more", ranks.end() - end);
-  return text;
 }
 
 }  // namespace
@@ -151,7 +144,7 @@ std::string text_of(const Gathered& it) {
   if (!it.missing.empty()) {
     text += fmt::format("no file of rank{} {}: they have ended well, or their files lie on another "
                         "node (name that folder, too)\n",
-                        it.missing.size() == 1 ? "" : "s", list_of(it.missing));
+                        it.missing.size() == 1 ? "" : "s", base::text::ranges(it.missing));
   }
   for (const std::string& file : it.left_out) text += fmt::format("left out: {}\n", file);
   for (std::size_t index = 0; index < it.all.size() && index < ranks_shown; ++index) {
@@ -186,7 +179,7 @@ std::string json_of(const Gathered& it) {
     for (const ShownWait& wait : one.waits) {
       text += fmt::format("{}{{\"task\": {}, \"wait\": {}, \"peer\": {}, \"seconds\": {:.1f}}}",
                           comma, json_text(wait.task.text), json_text(text_of(wait)), wait.peer,
-                          static_cast<double>(one.tenths - std::min(one.tenths, wait.since)) / 10);
+                          static_cast<double>(one.ago(wait.since)) / 10);
       comma = ", ";
     }
     text += "], \"running\": [";

@@ -86,6 +86,11 @@ void remove_oldest(std::vector<Aged>& all, const std::size_t most) {
   for (std::size_t i = 0; i < all.size() - most; ++i) fs::remove_all(all[i].second, ignored);
 }
 
+[[nodiscard]] std::size_t count_of(const fs::path& folder) {
+  std::error_code ignored;
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder, ignored), {}));
+}
+
 // Files of processes that run, here or on another host, stay.
 std::vector<Aged> dead_files(const fs::path& folder) {
   std::vector<Aged> dead;
@@ -98,13 +103,14 @@ std::vector<Aged> dead_files(const fs::path& folder) {
   return dead;
 }
 
+// Mostly there is room, and no process need be looked at.
 void make_room_for_jobs(const fs::path& base, const std::string& own) {
+  if (count_of(base) <= jobs_max) return;
   std::vector<Aged> jobs;
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(base, ignored)) {
     if (!entry.is_directory(ignored) || entry.path().filename() == own) continue;
-    const auto files = std::distance(fs::directory_iterator(entry.path(), ignored), {});
-    if (files != std::ssize(dead_files(entry.path()))) continue;
+    if (count_of(entry.path()) != dead_files(entry.path()).size()) continue;
     jobs.emplace_back(entry.last_write_time(ignored), entry.path());
   }
   remove_oldest(jobs, jobs_max);
@@ -161,8 +167,10 @@ Folder make_folder(const std::string& own) {
     folder.path = base + "/" + folder.job;
     make_room_for_jobs(base, folder.job);
   }
-  std::vector<Aged> dead = dead_files(folder.path);
-  remove_oldest(dead, files_max);
+  if (count_of(folder.path) > files_max) {
+    std::vector<Aged> dead = dead_files(folder.path);
+    remove_oldest(dead, files_max);
+  }
   return folder;
 }
 

@@ -8,12 +8,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
-#include <new>
 
 #include "flight/folder.hpp"
 
@@ -53,13 +50,6 @@ void copy_text(char* const to, const std::size_t room, const std::string& text) 
   std::memcpy(to, text.data(), std::min(text.size(), room - 1));
 }
 
-std::string name_of_program() {
-  std::ifstream command("/proc/self/cmdline");
-  std::string name;
-  std::getline(command, name, '\0');
-  return name;
-}
-
 void fill_in(Head& head, const Head& sizes, const std::string& job) {
   head.version = version;
   head.workers = sizes.workers;
@@ -74,7 +64,7 @@ void fill_in(Head& head, const Head& sizes, const std::string& job) {
   head.tenths.store(1, std::memory_order_relaxed);
   copy_text(head.host, sizeof head.host, host_name());
   copy_text(head.job, sizeof head.job, job);
-  copy_text(head.program, sizeof head.program, name_of_program());
+  copy_text(head.program, sizeof head.program, program_invocation_name);
   std::atomic_ref(head.magic).store(magic, std::memory_order_release);
 }
 

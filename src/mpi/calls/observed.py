@@ -21,6 +21,8 @@ MESSAGES = [
     (r"I?sendrecv",            (0, 1, 2, 3, 4), (5, 6, 7, 8, 9),       10),
     (r"I?sendrecv_replace",    (0, 1, 2, 3, 4), (0, 1, 2, 5, 6),       7),
 ]
+COLLECTIVE = (r"(neighbor_)?(barrier|bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce|"
+              r"allreduce|reduce_scatter(_block)?|scan|exscan)")
 # Other notices: names, and the lines before and after the call. {3} is the fourth argument,
 # {comm} the one of that type.
 OTHERS = [
@@ -34,8 +36,7 @@ OTHERS = [
     (r"Psend_init", 'observed::unrecorded("partitioned messages")',
      "sending_calls::note_persistent(code, {request})"),
     (r"Precv_init", 'observed::unrecorded("partitioned messages")', ""),
-    (r"(neighbor_)?(barrier|bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce|allreduce|"
-     r"reduce_scatter(_block)?|scan|exscan)_init",
+    (COLLECTIVE + "_init",
      'observed::unrecorded("persistent collectives")', ""),
     (r"R?(put|get|accumulate|get_accumulate)|Fetch_and_op|Compare_and_swap",
      'observed::unrecorded("one-sided operations")', ""),
@@ -48,8 +49,6 @@ OTHERS = [
      "sending_calls::collective()", ""),
 ]
 # What the flight recorder keeps beside messages.
-COLLECTIVES = (r"I?(neighbor_)?(barrier|bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce|"
-               r"allreduce|reduce_scatter(_block)?|scan|exscan)")
 LOCKS = r"Win_(lock(_all)?|fence|start|wait|flush(_all)?|unlock(_all)?)"
 # What communicates and does not stand in calls.def, since it does not block.
 ALSO_REFUSED = (r"Isendrecv(_replace)?|Start(all)?|Pready(_range|_list)?|Parrived|Cancel|"
@@ -193,7 +192,7 @@ def flown(name, names):
             if places:
                 peer, tag = ("-1" if place is None else names[place] for place in places[3:])
                 lines.append(flight_line(name, event, peer, tag, names[places[1]]))
-    for form, event in ((COLLECTIVES, "collective"), (LOCKS, "locks")):
+    for form, event in (("I?" + COLLECTIVE, "collective"), (LOCKS, "locks")):
         if re.fullmatch(form, plain, re.IGNORECASE):
             lines.append(flight_line(name, event, -1, -1, 0))
     return lines
