@@ -50,8 +50,7 @@ class Ring {
 };
 
 // Maps a new file for so many workers, unless this process has one. `directory`: of the user, or
-// empty. Returns what is wrong, for a
-// warning; then nothing is recorded.
+// empty. Returns what is wrong, for a warning; then nothing is recorded.
 [[nodiscard]] std::string open(int workers, const std::string& directory) noexcept;
 // The process ends: removes the file if all is well.
 void close(bool well) noexcept;
