@@ -53,7 +53,8 @@ def main():
     locks = commands.add_parser("locks", help="run clang's analysis of thread safety")
     tidy = commands.add_parser("tidy", help="run clang-tidy on src/, or on its changed files")
     for command, what in ((locks, "check only files that changed since this branch left COMMIT, or "
-                           "that include a changed file; all files if there is no such commit"),
+                           "that name a changed file in an #include; all files if there is no such "
+                           "commit"),
                           (tidy, "check only files that changed since this branch left COMMIT; if "
                            "there is no such commit, check --most files")):
         command.add_argument("--since", metavar="COMMIT", help=what)
@@ -137,7 +138,7 @@ def check_locks(compiled, arguments):
              and sees_a_lock(name)]
     changed = changed_since(arguments.since) if arguments.since else None
     if changed is not None:
-        names = [name for name in names if not changed.isdisjoint(with_includes(name))]
+        names = [name for name in names if not changed.isdisjoint({name, *includes(name)[1]})]
         if not names:
             print("tools/clang_checks.py locks: no changed file uses a guarded lock")
             return 0

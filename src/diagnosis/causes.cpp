@@ -40,6 +40,7 @@ std::vector<Finding> find_causes(const std::vector<RankFacts>& facts) {
   find_lost_ranks(survey, findings);
   find_task_circles(survey, findings);
   find_collectives(survey, findings);
+  find_window_locks(survey, findings);
   find_messages(survey, findings);
   find_rank_circles(survey, findings);
   find_nobody(survey, findings);

@@ -21,9 +21,10 @@ namespace imbrex::diagnosis {
 enum class Cause : std::uint8_t {
   dead_rank,
   task_circle,     // tasks of one rank wait for each other
-  other_order,     // ranks wait in different collectives of one communicator
+  other_order,     // ranks wait in different collectives of one communicator, or of several
   other_message,   // a message has come with another tag, or on another communicator
-  held_lock,       // a task sleeps in a lock, another waits with it perhaps
+  held_lock,       // a task sleeps in a lock, another waits with it perhaps; or ranks need the lock
+                   // of a window from a rank that waits
   rank_circle,     // ranks wait for messages of each other
   future_circle,   // ranks await distributed futures of each other
   missing_rank,    // a rank has not come to a collective

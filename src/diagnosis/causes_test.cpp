@@ -126,6 +126,55 @@ TEST(Causes, ranks_in_different_collectives_are_named) {
   EXPECT_EQ(first_of(all).ranks, (std::vector{0, 1}));
 }
 
+TEST(Causes, ranks_in_collectives_of_two_communicators_crosswise_are_named) {
+  auto all = stopped(2);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    all[rank].waits = {collective("a phase of an MpiPhaser", 2)};
+    all[rank].waits.front().comm = named(rank == 0 ? "MpiPhaser \"a\"" : "MpiPhaser \"b\"", 2);
+  }
+  expect(all, Cause::other_order,
+         "ranks begin collectives of several communicators in different orders: rank 0 in a phase "
+         "of an MpiPhaser on MpiPhaser \"a\" (\"main\"); rank 1 in a phase of an MpiPhaser on "
+         "MpiPhaser \"b\" (\"main\")");
+  EXPECT_EQ(find_causes(all).size(), 1u);
+  all[1].waits = {receive(0, 5, 2)};
+  EXPECT_EQ(first_of(all).cause, Cause::missing_rank);
+  EXPECT_TRUE(first_of(all).sentence.starts_with(
+      "rank 1 has not come to the phase of an MpiPhaser on MpiPhaser \"a\" in which rank 0 waits"));
+}
+
+TEST(Causes, the_holder_of_a_windows_lock_is_named) {
+  auto all = stopped(3);
+  Communicator window = named("window of 3 ranks", 3);
+  window.is_named = false;
+  const WindowLock lock{.task = 1, .task_text = "\"main\"", .window = window, .target = 2,
+                        .is_exclusive = true};
+  const Wait wait{.task = 1, .task_text = "\"main\"", .kind = WaitKind::window,
+                  .call = "MPI_Win_lock"};
+  all[0].locks = {lock};
+  all[0].waits = {receive(1, 5, 3)};
+  all[1].locks = {lock};
+  all[1].waits = {wait};
+  all[2].waits = {collective("MPI_Win_free", 3)};
+  expect(all, Cause::held_lock,
+         "rank 1 waits in MPI_Win_lock, in \"main\", and needs the lock of rank 2's part of a "
+         "window of 3 ranks, which rank 0 keeps since its MPI_Win_lock in \"main\": it waits in "
+         "MPI_Recv from 1, tag 5, on MPI_COMM_WORLD, in \"main\"");
+  EXPECT_EQ(first_of(all).ranks, (std::vector{0, 1}));
+  all[1].waits.front().call = "MPI_Win_unlock";  // an MPI that asks for the lock late
+  EXPECT_EQ(first_of(all).cause, Cause::held_lock);
+  all[2].locks = {lock};  // which of these is in the way?
+  all[2].waits = {receive(0, 6, 3)};
+  EXPECT_FALSE(first_of(all).is_certain);
+  all[2].locks.clear();
+  all[0].locks.front().target = 1;
+  EXPECT_NE(first_of(all).cause, Cause::held_lock);
+  all[0].locks.front().target = any;
+  EXPECT_EQ(first_of(all).cause, Cause::held_lock);
+  all[0].locks.front().is_exclusive = all[1].locks.front().is_exclusive = false;
+  EXPECT_NE(first_of(all).cause, Cause::held_lock);
+}
+
 TEST(Causes, ranks_that_receive_from_one_another_are_a_circle) {
   auto all = stopped(3);
   for (int rank = 0; rank < 3; ++rank) {

@@ -50,12 +50,17 @@ std::vector<OfCommunicator> collectives_of(const Survey& survey) {
 
 // No rank leaves such a call before all have come to it.
 bool synchronises(const std::string_view call) {
-  constexpr std::array<std::string_view, 7> begins = {
+  constexpr std::array<std::string_view, 8> begins = {
       "MPI_Barrier", "MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce_scatter",
-      "MPI_Comm_", "MPI_Win_"};
+      "MPI_Comm_", "MPI_Win_", "a phase of an MpiPhaser"};
   return std::ranges::any_of(begins, [&](const std::string_view begin) {
     return call.starts_with(begin);
   });
+}
+
+// "the MPI_Bcast", "the phase of an MpiPhaser"
+std::string the(const std::string_view call) {
+  return fmt::format("the {}", call.starts_with("a ") ? call.substr(2) : call);
 }
 
 // Every rank in such a call needs data of the root.
@@ -124,8 +129,8 @@ void add_missing(const Survey& survey, const OfCommunicator& of, const Joined& j
       std::ranges::find(missing, joined.first->peer) != missing.end();
   const std::vector<int> named = root_is_missing ? std::vector{joined.first->peer} : missing;
   std::string text = fmt::format(
-      "{} {} not come to the {} on {} in which {} wait{}", ranks_text(named),
-      named.size() == 1 ? "has" : "have", joined.first->call, of.comm.name,
+      "{} {} not come to {} on {} in which {} wait{}", ranks_text(named),
+      named.size() == 1 ? "has" : "have", the(joined.first->call), of.comm.name,
       ranks_text(joined.ranks), joined.ranks.size() == 1 ? "s" : "");
   for (std::size_t i = 0; i < std::min(named.size(), described_max); ++i) {
     text += named.size() == 1 ? ": " : fmt::format("{}rank {}: ", i == 0 ? ": " : "; ", named[i]);
@@ -147,10 +152,54 @@ void add_missing(const Survey& survey, const OfCommunicator& of, const Joined& j
        ranks});
 }
 
+// Communicators, each of which lacks a rank that waits in a collective of the next one; the last
+// one lacks a rank that waits in the first.
+std::vector<std::size_t> find_crosswise(const Survey& survey,
+                                        const std::vector<OfCommunicator>& all) {
+  std::vector<std::vector<std::size_t>> edges(all.size());
+  for (std::size_t from = 0; from < all.size(); ++from) {
+    if (all[from].calls.size() != 1) continue;
+    const std::vector<int> missing = missing_of(survey, all[from], all[from].calls.begin()->second);
+    for (std::size_t to = 0; to < all.size(); ++to) {
+      const bool waits_there = std::ranges::any_of(missing, [&](const int rank) {
+        return all[to].ranks.contains(rank);
+      });
+      if (to != from && all[to].calls.size() == 1 && waits_there) edges[from].push_back(to);
+    }
+  }
+  return find_circle(edges);
+}
+
+void add_crosswise(const Survey& survey, const std::vector<OfCommunicator>& all,
+                   const std::vector<std::size_t>& circle, Findings& findings) {
+  std::string text;
+  std::set<int> ranks;
+  bool is_sure = survey.all_stopped();
+  for (const std::size_t place : circle) {
+    const OfCommunicator& of = all[place];
+    const Joined& joined = of.calls.begin()->second;
+    text += fmt::format("{}{} in {} on {} ({})", text.empty() ? "" : "; ", ranks_text(joined.ranks),
+                        joined.first->call, of.comm.name, joined.first->task_text);
+    ranks.insert(of.ranks.begin(), of.ranks.end());
+    is_sure = is_sure && is_certain(of.comm) && synchronises(joined.first->call);
+  }
+  findings.push_back(
+      {Cause::other_order, is_sure,
+       "ranks begin collectives of several communicators in different orders: " + text,
+       "Let all ranks begin them in one order, or let independent tasks call them, so that none "
+       "waits for another",
+       std::vector<int>(ranks.begin(), ranks.end())});
+}
+
 }  // namespace
 
 void find_collectives(const Survey& survey, Findings& findings) {
-  for (const OfCommunicator& of : collectives_of(survey)) {
+  const std::vector<OfCommunicator> all = collectives_of(survey);
+  const std::vector<std::size_t> circle = find_crosswise(survey, all);
+  if (!circle.empty()) add_crosswise(survey, all, circle, findings);
+  for (std::size_t place = 0; place < all.size(); ++place) {
+    if (std::ranges::find(circle, place) != circle.end()) continue;
+    const OfCommunicator& of = all[place];
     if (has_other_order(of)) {
       add_other_order(survey, of, findings);
       continue;

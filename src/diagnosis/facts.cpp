@@ -16,7 +16,7 @@ namespace imbrex::diagnosis {
 
 namespace {
 
-constexpr std::string_view heading = "imbrex facts 1";
+constexpr std::string_view heading = "imbrex facts 2";
 constexpr std::array<std::string_view, 16> kind_words = {
     "receive", "send", "probe", "request", "collective", "part", "phaser", "future",
     "promise", "dependency", "finish", "lock", "window", "finalize", "asks", "other"};
@@ -186,7 +186,6 @@ Wait read_wait(Fields& fields) {
   fields.take(wait.peer_in_comm);
   fields.take(wait.tag);
   fields.take(wait.bytes);
-  fields.take(wait.number);
   fields.take(wait.tasks);
   wait.object = fields.text();
   return wait;
@@ -200,6 +199,16 @@ Message read_message(Fields& fields) {
   fields.take(message.tag);
   fields.take(message.bytes);
   return message;
+}
+
+WindowLock read_lock(Fields& fields) {
+  WindowLock lock;
+  fields.take(lock.task);
+  lock.task_text = fields.text();
+  take(fields, lock.window);
+  fields.take(lock.target);
+  fields.take(lock.is_exclusive);
+  return lock;
 }
 
 void read_rank(Fields& fields, RankFacts& facts) {
@@ -236,13 +245,19 @@ std::string write(const RankFacts& facts) {
     Line line(text, "wait");
     line.add(wait.task).add(wait.task_text).add(word_of(wait.kind)).add(wait.call);
     add(line, wait.comm);
-    line.add(wait.peer).add(wait.peer_in_comm).add(wait.tag).add(wait.bytes).add(wait.number)
+    line.add(wait.peer).add(wait.peer_in_comm).add(wait.tag).add(wait.bytes)
         .add(list(wait.tasks)).add(wait.object);
   }
   for (const Message& message : facts.messages) {
     Line line(text, "message");
     add(line, message.comm);
     line.add(message.source).add(message.source_in_comm).add(message.tag).add(message.bytes);
+  }
+  for (const WindowLock& lock : facts.locks) {
+    Line line(text, "lock");
+    line.add(lock.task).add(lock.task_text);
+    add(line, lock.window);
+    line.add(lock.target).add(lock.is_exclusive);
   }
   for (const std::string& failure : facts.failures) Line(text, "failure").add(failure);
   return text;
@@ -272,6 +287,8 @@ std::optional<RankFacts> read(std::string_view text) {
       facts.waits.push_back(read_wait(fields));
     } else if (item == "message") {
       facts.messages.push_back(read_message(fields));
+    } else if (item == "lock") {
+      facts.locks.push_back(read_lock(fields));
     } else if (item == "failure") {
       facts.failures.push_back(fields.text());
     }

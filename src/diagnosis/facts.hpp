@@ -56,7 +56,6 @@ struct Wait {
   int peer_in_comm = none;             // as the program names it
   int tag = none;
   std::int64_t bytes = -1;             // -1: unknown
-  std::uint64_t number = 0;            // the how-manieth collective on `comm` here; 0: unknown
   std::vector<std::uint64_t> tasks = {};  // tasks of this rank that must all act first
   std::string object = {};             // the future, as all ranks name it
   bool operator==(const Wait&) const = default;
@@ -70,6 +69,16 @@ struct Message {
   int tag = none;
   std::int64_t bytes = -1;
   bool operator==(const Message&) const = default;
+};
+
+// A lock of a window that a task has asked for, and not given back.
+struct WindowLock {
+  std::uint64_t task = 0;
+  std::string task_text = {};
+  Communicator window = {};            // with the name of the window
+  int target = none;                   // whose part: a rank of MPI_COMM_WORLD, or any: all
+  bool is_exclusive = false;
+  bool operator==(const WindowLock&) const = default;
 };
 
 enum class RankState : std::uint8_t {
@@ -92,6 +101,7 @@ struct RankFacts {
   std::vector<std::string> running = {};  // texts of the tasks that run or are ready
   std::vector<Wait> waits = {};
   std::vector<Message> messages = {};
+  std::vector<WindowLock> locks = {};  // in the order in which they were asked for
   std::vector<std::string> failures = {};  // "task ... has failed: ..."
   bool operator==(const RankFacts&) const = default;
 };

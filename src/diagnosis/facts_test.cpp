@@ -19,10 +19,12 @@ RankFacts full() {
                          .call = "MPI_Recv", .comm = halo, .peer = any, .peer_in_comm = any,
                          .tag = 7, .bytes = 64});
   facts.waits.push_back({.task = 1, .task_text = "\"main\"", .kind = WaitKind::finish,
-                         .call = "finish (a.cpp:3)", .number = 4, .tasks = {5, 6, 9}});
+                         .call = "finish (a.cpp:3)", .tasks = {5, 6, 9}});
   facts.waits.push_back({.kind = WaitKind::future, .call = "future", .peer = 2,
                          .object = "future 7 of space \"x\""});
   facts.messages.push_back({.comm = halo, .source = 2, .source_in_comm = 3, .tag = 8, .bytes = 0});
+  facts.locks.push_back({.task = 5, .task_text = "\"b\"", .window = halo, .target = any,
+                         .is_exclusive = true});
   return facts;
 }
 
@@ -42,12 +44,12 @@ TEST(Facts, each_kind_of_wait_keeps_its_kind) {
 TEST(Facts, a_text_that_is_none_is_refused) {
   EXPECT_EQ(read(""), std::nullopt);
   EXPECT_EQ(read("hello\nrank\t0\t1\n"), std::nullopt);
-  EXPECT_EQ(read("imbrex facts 1\n"), std::nullopt);
-  EXPECT_EQ(read("imbrex facts 1\nrank\t7\t2\n"), std::nullopt);
+  EXPECT_EQ(read("imbrex facts 2\n"), std::nullopt);
+  EXPECT_EQ(read("imbrex facts 2\nrank\t7\t2\n"), std::nullopt);
 }
 
 TEST(Facts, unknown_lines_and_missing_fields_are_no_error) {
-  const auto facts = read("imbrex facts 1\nrank\t1\t2\nweather\tfine\nwait\t3\n");
+  const auto facts = read("imbrex facts 2\nrank\t1\t2\nweather\tfine\nwait\t3\n");
   ASSERT_TRUE(facts.has_value());
   ASSERT_EQ(facts->waits.size(), 1u);
   EXPECT_EQ(facts->waits[0].task, 3u);

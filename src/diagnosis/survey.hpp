@@ -60,6 +60,7 @@ using Findings = std::vector<Finding>;
 void find_task_circles(const Survey& survey, Findings& findings);
 void find_rank_circles(const Survey& survey, Findings& findings);
 void find_collectives(const Survey& survey, Findings& findings);
+void find_window_locks(const Survey& survey, Findings& findings);
 void find_messages(const Survey& survey, Findings& findings);
 void find_nobody(const Survey& survey, Findings& findings);
 

@@ -42,7 +42,7 @@ class Flight : public ::testing::Test {
   void write(const std::function<void()>& code, const int end = SIGKILL) {
     const pid_t child = fork();
     if (child == 0) {
-      if (!flight::open(3, folder_).empty()) _exit(99);
+      if (!flight::open(2, folder_).empty()) _exit(99);
       code();
       if (end == 0) {
         flight::close(true);
@@ -102,6 +102,26 @@ TEST_F(Flight, a_killed_process_leaves_its_waits_and_last_events) {
   const ShownEvent& last = it.workers[1].events.back();
   EXPECT_EQ(last.what, "MPI_Send");
   EXPECT_EQ(std::pair(last.peer, last.tag), std::pair(2, 2999));
+}
+
+TEST_F(Flight, phasers_and_complete_operations_are_shown) {
+  write([] {
+    be_rank(0, 2);
+    flight::ring_of(0).add(FlightEvent::phaser, 5, "next()", flight::pack_where(-1, -1), 3);
+    flight::ring_of(flight::Beside::completed)
+        .add(FlightEvent::completed, 6, "MPI_Irecv", flight::pack_where(1, 20));
+    flight::ring_of(flight::Beside::resumed)
+        .add(FlightEvent::resumed, 7, "MPI_Recv", flight::pack_where(1, 21));
+    flight::head()->in_flight.store(12);
+    flight::tick();
+  });
+  EXPECT_EQ(only().in_flight, 12u);
+  const std::string text = text_of(gather(find_files({folder_})));
+  for (const char* const line : {"task 5 came to next() in phase 3",
+                                 "task 6 completed MPI_Irecv from 1, tag 20",
+                                 "task 7 went on after MPI_Recv from 1, tag 21"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  }
 }
 
 TEST_F(Flight, a_run_that_ends_well_leaves_nothing) {
@@ -283,11 +303,13 @@ TEST(Top, shares_are_those_since_the_last_look) {
   now.workers[0] = {.task = {7, "\"sweep\" (heat.cpp:12)"}, .tasks = 130, .in_task = 80,
                     .idle = 60, .overhead = 10};
   now.waits.push_back({.call = "MPI_Recv", .peer = 2});
+  now.in_flight = 9;
   const std::string table = table_of({before}, {now}, 40, 200);
   EXPECT_NE(table.find("  worker 0       30    60       10        30  \"sweep\" (heat.cpp:12)"),
             std::string::npos)
       << table;
-  EXPECT_NE(table.find("1 waits: 1 MPI_Recv (2)"), std::string::npos) << table;
+  EXPECT_NE(table.find("9 operations in flight, 1 waits: 1 MPI_Recv (2)"), std::string::npos)
+      << table;
   EXPECT_NE(table_of({}, {now, now, now}, 5, 30).find("... and 4 more lines"), std::string::npos);
 }
 

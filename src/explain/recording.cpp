@@ -57,12 +57,13 @@ class Mapping {
   }
   // Throws Error unless all areas lie within the file.
   void check(const std::string& path) const {
-    const Head& it = *head_;
-    if (it.magic != flight::magic) throw Error(path + " is no file of the flight recorder");
-    if (it.version != flight::version) {
+    const Head& head = *head_;
+    const flight::Sizes& it = head.sizes;
+    if (head.magic != flight::magic) throw Error(path + " is no file of the flight recorder");
+    if (head.version != flight::version) {
       throw Error(fmt::format("{} is of version {}, and this imbrex reads version {}: use the "
                               "imbrex that ran the program",
-                              path, it.version, flight::version));
+                              path, head.version, flight::version));
     }
     const bool fits = it.workers < most && it.events < most && it.waits < most &&
                       it.names < most && (it.events & (it.events - 1)) == 0 && it.events != 0 &&
@@ -89,10 +90,10 @@ std::string literal(const char* const text, const std::size_t room) {
 class Names {
  public:
   explicit Names(const Mapping& file)
-      : names_(file.at<flight::Name>(Layout(file.head()).names)),
-        pool_(file.at<char>(Layout(file.head()).pool)),
-        count_(file.head().names),
-        bytes_(file.head().pool_bytes) {}
+      : names_(file.at<flight::Name>(Layout(file.head().sizes).names)),
+        pool_(file.at<char>(Layout(file.head().sizes).pool)),
+        count_(file.head().sizes.names),
+        bytes_(file.head().sizes.pool_bytes) {}
 
   [[nodiscard]] std::string text(const std::uint64_t address) const {
     if (address == 0) return "";
@@ -124,9 +125,9 @@ ShownTask task_of(const Names& names, const std::uint64_t id, const std::uint64_
 
 std::vector<ShownWait> read_waits(const Mapping& file, const Names& names) {
   const Head& head = file.head();
-  const flight::Wait* const waits = file.at<flight::Wait>(Layout(head).waits);
+  const flight::Wait* const waits = file.at<flight::Wait>(Layout(head.sizes).waits);
   std::vector<ShownWait> shown;
-  const std::uint64_t used = std::min<std::uint64_t>(load(head.waits_used), head.waits);
+  const std::uint64_t used = std::min<std::uint64_t>(load(head.waits_used), head.sizes.waits);
   for (std::uint64_t i = 0; i < used; ++i) {
     const flight::Wait& wait = waits[i];
     const std::uint64_t task = wait.task.load(std::memory_order_acquire);
@@ -158,12 +159,12 @@ std::uint64_t time_of(const std::uint64_t bits, const std::uint64_t now) noexcep
 std::vector<ShownEvent> read_events(const Mapping& file, const Names& names, const int worker,
                                     const std::uint64_t count, const std::size_t last) {
   const Head& head = file.head();
-  const auto* const events = file.at<flight::Event>(Layout(head).rings) +
-                             static_cast<std::size_t>(worker) * head.events;
+  const auto* const events = file.at<flight::Event>(Layout(head.sizes).rings) +
+                             static_cast<std::size_t>(worker) * head.sizes.events;
   std::vector<ShownEvent> shown;
-  const std::uint64_t here = std::min<std::uint64_t>({count, head.events, last});
+  const std::uint64_t here = std::min<std::uint64_t>({count, head.sizes.events, last});
   for (std::uint64_t i = count - here; i < count; ++i) {
-    const flight::Event& event = events[i & (head.events - 1)];
+    const flight::Event& event = events[i & (head.sizes.events - 1)];
     const std::uint64_t rest = load(event.rest), where = load(event.where);
     const auto kind = static_cast<std::uint8_t>(rest & 0xff);
     if (kind == 0 || kind > static_cast<std::uint8_t>(detail::FlightEvent::task_end)) continue;
@@ -178,12 +179,12 @@ std::vector<ShownEvent> read_events(const Mapping& file, const Names& names, con
   return shown;
 }
 
-std::vector<ShownWorker> read_workers(const Mapping& file, const Names& names) {
+std::vector<ShownWorker> read_rings(const Mapping& file, const Names& names) {
   constexpr std::size_t last = 16;
   const Head& head = file.head();
-  const auto* const workers = file.at<flight::WorkerNow>(Layout(head).workers);
+  const auto* const workers = file.at<flight::WorkerNow>(Layout(head.sizes).workers);
   std::vector<ShownWorker> shown;
-  for (std::uint32_t i = 0; i < head.workers; ++i) {
+  for (std::uint32_t i = 0; i < head.sizes.rings(); ++i) {
     const flight::WorkerNow& now = workers[i];
     const std::uint64_t count = now.events.load(std::memory_order_acquire);
     shown.push_back({.task = task_of(names, load(now.task), load(now.name), load(now.file),
@@ -207,10 +208,10 @@ std::string read_facts(const Mapping& file, const std::vector<ShownWorker>& work
   const std::uint64_t length = head.facts_length.load(std::memory_order_acquire);
   std::uint64_t events = 0;
   for (const ShownWorker& worker : workers) events += worker.all_events;
-  if (length % 2 != 0 || length / 2 > head.facts_bytes || load(head.facts_events) != events) {
+  if (length % 2 != 0 || length / 2 > head.sizes.facts_bytes || load(head.facts_events) != events) {
     return "";
   }
-  std::string text(file.at<char>(Layout(head).facts), length / 2);
+  std::string text(file.at<char>(Layout(head.sizes).facts), length / 2);
   return head.facts_length.load(std::memory_order_acquire) == length ? text : "";
 }
 
@@ -240,13 +241,16 @@ Recording read_recording(const std::string& path) {
   it.begun_ns = head.begun_ns;
   it.tenths = load(head.tenths);
   it.ready = load(head.ready);
+  it.in_flight = load(head.in_flight);
   it.waits = read_waits(file, names);
-  it.workers = read_workers(file, names);
+  it.workers = read_rings(file, names);
   it.facts = read_facts(file, it.workers);
-  if (!it.workers.empty()) {  // the last ring is that of the thread that looks on
-    it.resumed = std::move(it.workers.back().events);
-    it.workers.pop_back();
-  }
+  const auto take = [&it, &head](const flight::Beside whose) {
+    return std::move(it.workers[head.sizes.workers + static_cast<std::size_t>(whose)].events);
+  };
+  it.completed = take(flight::Beside::completed);
+  it.resumed = take(flight::Beside::resumed);
+  it.workers.resize(head.sizes.workers);
   return it;
 }
 

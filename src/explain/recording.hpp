@@ -66,9 +66,11 @@ struct Recording {
   std::uint64_t begun_ns = 0;  // since 1970
   std::uint64_t tenths = 0;    // since then, at the last sign of life
   std::uint64_t ready = 0;     // tasks
+  std::uint64_t in_flight = 0;  // operations of MPI
   std::vector<ShownWait> waits = {};
   std::vector<ShownWorker> workers = {};
-  std::vector<ShownEvent> resumed = {};  // the last waits that took longer than a moment
+  std::vector<ShownEvent> completed = {};  // the last operations of MPI
+  std::vector<ShownEvent> resumed = {};    // the last waits that took longer than a moment
   // What the process itself knew, as a text of diagnosis/; empty if something has happened since.
   std::string facts = {};
 

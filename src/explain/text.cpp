@@ -57,6 +57,10 @@ std::string text_of(const ShownEvent& event) {
       return fmt::format("began {}{}", message(event.what, "from", event.peer, event.tag), items());
     case FlightEvent::collective:
     case FlightEvent::locks: return fmt::format("began {}", event.what);
+    case FlightEvent::phaser: return fmt::format("came to {} in phase {}", event.what, event.size);
+    case FlightEvent::completed:
+      return fmt::format("completed {}", message(event.what, is_send(event.what) ? "to" : "from",
+                                                 event.peer, event.tag));
     case FlightEvent::task_begin: return fmt::format("began task \"{}\"", event.what);
     case FlightEvent::task_end: return fmt::format("ended task \"{}\"", event.what);
   }
@@ -107,6 +111,10 @@ void add_workers(const Recording& it, std::string& text) {
     const std::string now = worker.task.id == 0 ? "nothing" : worker.task.text;
     text += fmt::format("  worker {} runs {}; {} tasks begun\n", index, now, worker.tasks);
     add_events(it, worker.events, text);
+  }
+  if (!it.completed.empty()) {
+    text += "  operations of MPI that were waited for\n";
+    add_events(it, it.completed, text);
   }
   if (it.resumed.empty()) return;
   text += "  waits of more than 0.1 s that are over\n";

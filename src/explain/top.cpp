@@ -90,9 +90,10 @@ std::string table_of(const std::vector<Recording>& before, const std::vector<Rec
   std::vector<std::string> lines;
   for (const Recording& it : now) {
     const std::string waits = waits_of(it);
-    lines.push_back(fmt::format("rank {:<5} process {:<8} {} tasks ready, {} waits{}{}", it.rank,
-                                it.process, it.ready, it.waits.size(), waits.empty() ? "" : ": ",
-                                waits));
+    lines.push_back(fmt::format("rank {:<5} process {:<8} {} tasks ready, {} operations in flight, "
+                                "{} waits{}{}",
+                                it.rank, it.process, it.ready, it.in_flight, it.waits.size(),
+                                waits.empty() ? "" : ": ", waits));
     for (std::size_t index = 0; index < it.workers.size(); ++index) {
       const ShownWorker& worker = it.workers[index];
       const Shares shares = shares_of(find(before, it, index), worker);

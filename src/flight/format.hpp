@@ -14,7 +14,7 @@
 namespace imbrex::flight {
 
 inline constexpr std::uint64_t magic = 0x31746867696c6678;  // "xflight1"
-inline constexpr std::uint32_t version = 1;
+inline constexpr std::uint32_t version = 2;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(sizeof(Word) == 8 && Word::is_always_lock_free);
@@ -63,11 +63,26 @@ enum class End : std::uint64_t {
   stuck    // imbrex ends the program, since no task can ever run again
 };
 
+// What has a ring beside the workers.
+enum class Beside : std::uint32_t {
+  completed,  // operations of MPI; by the thread that finds them complete
+  resumed     // tasks whose wait took longer than a look
+};
+inline constexpr std::uint32_t rings_beside = 2;
+
+struct Sizes {
+  std::uint32_t workers;  // `rings_beside` rings follow theirs
+  std::uint32_t events;   // of each ring, a power of two
+  std::uint32_t waits;
+  std::uint32_t names;    // a power of two
+  std::uint32_t pool_bytes, facts_bytes;
+  [[nodiscard]] std::uint32_t rings() const noexcept { return workers + rings_beside; }
+};
+
 struct Head {
   std::uint64_t magic;
   std::uint32_t version;
-  std::uint32_t workers;         // and rings: the last one has the waits that took long
-  std::uint32_t events, waits, names, pool_bytes, facts_bytes;
+  Sizes sizes;
   std::int32_t pid;
   std::uint64_t started_at;      // the process, in the kernel's clock ticks since its boot
   std::uint64_t begun_ns;        // the recorder, since 1970
@@ -80,6 +95,7 @@ struct Head {
   Word facts_length;             // odd while they are written; else twice the length
   Word facts_events;             // sum of the counts of all rings when the facts were written
   Word ready;                    // tasks
+  Word in_flight;                // operations of MPI
   Word watched_until;            // tenths; `imbrex top` looks on until then
   char host[64];
   char job[64];
@@ -89,14 +105,14 @@ struct Head {
 // Where the areas of a file lie, in bytes.
 struct Layout {
   std::size_t workers, waits, names, pool, facts, rings, end;
-  explicit Layout(const Head& head) noexcept
+  explicit Layout(const Sizes& sizes) noexcept
       : workers(4096),
-        waits(workers + head.workers * sizeof(WorkerNow)),
-        names(waits + head.waits * sizeof(Wait)),
-        pool(names + head.names * sizeof(Name)),
-        facts(pool + head.pool_bytes),
-        rings(facts + head.facts_bytes),
-        end(rings + std::size_t{head.workers} * head.events * sizeof(Event)) {}
+        waits(workers + sizes.rings() * sizeof(WorkerNow)),
+        names(waits + sizes.waits * sizeof(Wait)),
+        pool(names + sizes.names * sizeof(Name)),
+        facts(pool + sizes.pool_bytes),
+        rings(facts + sizes.facts_bytes),
+        end(rings + std::size_t{sizes.rings()} * sizes.events * sizeof(Event)) {}
 };
 static_assert(sizeof(Head) <= 4096);
 

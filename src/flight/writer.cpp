@@ -18,7 +18,7 @@ namespace imbrex::flight {
 
 namespace {
 
-constexpr std::uint32_t events_of_a_worker = 1024;
+constexpr std::uint32_t events_of_a_ring = 1024;
 constexpr std::uint32_t waits_max = 4096;
 constexpr std::uint32_t names_max = 4096;
 constexpr std::uint32_t pool_bytes = 256 * 1024;
@@ -50,14 +50,9 @@ void copy_text(char* const to, const std::size_t room, const std::string& text) 
   std::memcpy(to, text.data(), std::min(text.size(), room - 1));
 }
 
-void fill_in(Head& head, const Head& sizes, const std::string& job) {
+void fill_in(Head& head, const Sizes& sizes, const std::string& job) {
   head.version = version;
-  head.workers = sizes.workers;
-  head.events = sizes.events;
-  head.waits = sizes.waits;
-  head.names = sizes.names;
-  head.pool_bytes = sizes.pool_bytes;
-  head.facts_bytes = sizes.facts_bytes;
+  head.sizes = sizes;
   head.pid = getpid();
   head.started_at = started_at(getpid());
   head.begun_ns = now_ns();
@@ -87,13 +82,12 @@ int make_file(const std::string& directory, Folder& folder, std::string& path) {
 }
 
 std::string map(const int workers, const std::string& directory) {
-  Head sizes{};
-  sizes.workers = static_cast<std::uint32_t>(workers);
-  sizes.events = events_of_a_worker;
-  sizes.waits = waits_max;
-  sizes.names = names_max;
-  sizes.pool_bytes = pool_bytes;
-  sizes.facts_bytes = facts_bytes;
+  const Sizes sizes{.workers = static_cast<std::uint32_t>(workers),
+                    .events = events_of_a_ring,
+                    .waits = waits_max,
+                    .names = names_max,
+                    .pool_bytes = pool_bytes,
+                    .facts_bytes = facts_bytes};
   const Layout layout(sizes);
   rlimit most{};
   if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < layout.end) {  // else a signal comes
@@ -148,15 +142,15 @@ std::size_t copy_from(const std::uint64_t address, char* const to) noexcept {
 // Enters the text of the address, if it is new and there is room.
 void look_up(Head& head, const std::uint64_t address) noexcept {
   if (address == 0) return;
-  const Layout layout(head);
+  const Layout layout(head.sizes);
   Name* const names = at<Name>(head, layout.names);
-  for (std::size_t place = place_of(address, head.names), step = 0; step < 16;
-       ++step, place = (place + 1) & (head.names - 1)) {
+  for (std::size_t place = place_of(address, head.sizes.names), step = 0; step < 16;
+       ++step, place = (place + 1) & (head.sizes.names - 1)) {
     const std::uint64_t there = names[place].address.load(std::memory_order_relaxed);
     if (there == address) return;
     if (there != 0) continue;
     const std::uint64_t used = head.pool_used.load(std::memory_order_relaxed);
-    if (used + text_max > head.pool_bytes) return;
+    if (used + text_max > head.sizes.pool_bytes) return;
     const std::size_t length = copy_from(address, at<char>(head, layout.pool) + used);
     head.pool_used.store(used + length, std::memory_order_relaxed);
     names[place].text.store(used << 16 | length, std::memory_order_relaxed);
@@ -166,7 +160,7 @@ void look_up(Head& head, const std::uint64_t address) noexcept {
 }
 
 void look_up_waits(Head& head) noexcept {
-  Wait* const waits = at<Wait>(head, Layout(head).waits);
+  Wait* const waits = at<Wait>(head, Layout(head.sizes).waits);
   const std::uint64_t used = head.waits_used.load(std::memory_order_relaxed);
   for (std::uint64_t i = 0; i < used; ++i) {
     if (waits[i].task.load(std::memory_order_acquire) == 0) continue;
@@ -176,19 +170,26 @@ void look_up_waits(Head& head) noexcept {
   }
 }
 
+// What a worker does, or the thread that has a ring beside them.
+WorkerNow& now_of(Head& head, const std::uint32_t place) noexcept {
+  return at<WorkerNow>(head, Layout(head.sizes).workers)[place];
+}
+Event* events_of(Head& head, const std::uint32_t place) noexcept {
+  return at<Event>(head, Layout(head.sizes).rings) + std::size_t{place} * head.sizes.events;
+}
+
 // Those of the last events: when a program stands still, these are what it did last.
 void look_up_events(Head& head) noexcept {
   constexpr std::uint64_t last = 64;
-  for (std::uint32_t index = 0; index < head.workers; ++index) {
-    const WorkerNow& now = *worker(static_cast<int>(index));
+  for (std::uint32_t place = 0; place < head.sizes.rings(); ++place) {
+    const WorkerNow& now = now_of(head, place);
     for (const Word* const one : {&now.name, &now.file}) {
       look_up(head, one->load(std::memory_order_relaxed));
     }
-    const Event* const events = at<Event>(head, Layout(head).rings) + std::size_t{index} *
-                                                                         head.events;
+    const Event* const events = events_of(head, place);
     const std::uint64_t count = now.events.load(std::memory_order_acquire);
     for (std::uint64_t i = count - std::min(count, last); i < count; ++i) {
-      look_up(head, events[i & (head.events - 1)].what.load(std::memory_order_relaxed));
+      look_up(head, events[i & (head.sizes.events - 1)].what.load(std::memory_order_relaxed));
     }
   }
 }
@@ -232,33 +233,58 @@ void forget() noexcept {
 
 WorkerNow* worker(const int index) noexcept {
   Head* const present = head();
-  if (present == nullptr || index < 0 || static_cast<std::uint32_t>(index) >= present->workers) {
-    return nullptr;
-  }
-  return at<WorkerNow>(*present, Layout(*present).workers) + index;
+  const bool has_one = present != nullptr && index >= 0 &&
+                       static_cast<std::uint32_t>(index) < present->sizes.workers;
+  return has_one ? &now_of(*present, static_cast<std::uint32_t>(index)) : nullptr;
 }
 
-Ring ring_of(const int index) noexcept {
-  Ring ring;
-  WorkerNow* const now = worker(index);
-  if (now == nullptr) return ring;
+// REQUIRES: the file has this place.
+Ring ring_at(const std::uint32_t place) noexcept {
   Head& present = *head();
-  ring.events_ = at<Event>(present, Layout(present).rings) +
-                 static_cast<std::size_t>(index) * present.events;
-  ring.mask_ = present.events - 1;
-  ring.count_ = now->events.load(std::memory_order_relaxed);
-  ring.now_ = now;
+  WorkerNow& now = now_of(present, place);
+  Ring ring;
+  ring.events_ = events_of(present, place);
+  ring.mask_ = present.sizes.events - 1;
+  ring.count_ = now.events.load(std::memory_order_relaxed);
+  ring.now_ = &now;
   ring.clock_ = &present.tenths;
   return ring;
 }
 
+Ring ring_of(const int index) noexcept {
+  return worker(index) != nullptr ? ring_at(static_cast<std::uint32_t>(index)) : Ring();
+}
+
+Ring ring_of(const Beside whose) noexcept {
+  const Head* const present = head();
+  return present != nullptr ? ring_at(present->sizes.workers + static_cast<std::uint32_t>(whose))
+                            : Ring();
+}
+
 Wait* wait_of(const std::uint64_t place) noexcept {
   Head* const present = head();
-  if (present == nullptr || place >= present->waits) return nullptr;
+  if (present == nullptr || place >= present->sizes.waits) return nullptr;
   std::uint64_t used = present->waits_used.load(std::memory_order_relaxed);
   while (used <= place && !present->waits_used.compare_exchange_weak(used, place + 1)) {
   }
-  return at<Wait>(*present, Layout(*present).waits) + place;
+  return at<Wait>(*present, Layout(present->sizes).waits) + place;
+}
+
+void begin(Wait& wait, const std::uint64_t task, const char* const name,
+           const std::source_location& where, const detail::WaitReason& reason) noexcept {
+  const auto put = [](Word& to, const std::uint64_t value) {
+    to.store(value, std::memory_order_relaxed);
+  };
+  put(wait.name, reinterpret_cast<std::uintptr_t>(name));
+  put(wait.file, reinterpret_cast<std::uintptr_t>(where.file_name()));
+  put(wait.what, reinterpret_cast<std::uintptr_t>(reason.what));
+  const std::uint64_t tenths = head()->tenths.load(std::memory_order_relaxed) & 0xffffffff;
+  put(wait.since, std::uint64_t{where.line()} << 40 |
+                      static_cast<std::uint64_t>(reason.kind) << 32 | tenths);
+  put(wait.where, pack_where(reason.peer, reason.tag));
+  put(wait.bytes, reason.bytes);
+  put(wait.comm, reason.communicator);
+  wait.task.store(task, std::memory_order_release);
 }
 
 void tick() noexcept {
@@ -273,14 +299,14 @@ void tick() noexcept {
 void keep_facts(const std::string_view facts) noexcept {
   Head* const present = head();
   if (present == nullptr) return;
-  const std::size_t length = std::min<std::size_t>(facts.size(), present->facts_bytes);
+  const std::size_t length = std::min<std::size_t>(facts.size(), present->sizes.facts_bytes);
   std::uint64_t events = 0;
-  for (std::uint32_t index = 0; index < present->workers; ++index) {
-    events += worker(static_cast<int>(index))->events.load(std::memory_order_relaxed);
+  for (std::uint32_t place = 0; place < present->sizes.rings(); ++place) {
+    events += now_of(*present, place).events.load(std::memory_order_relaxed);
   }
   // acq_rel: what follows stays behind it
   (void)present->facts_length.exchange(1, std::memory_order_acq_rel);
-  std::memcpy(at<char>(*present, Layout(*present).facts), facts.data(), length);
+  std::memcpy(at<char>(*present, Layout(present->sizes).facts), facts.data(), length);
   present->facts_events.store(events, std::memory_order_relaxed);
   present->facts_length.store(2 * length, std::memory_order_release);
 }

@@ -40,7 +40,7 @@ class Ring {
   [[nodiscard]] bool has_tasks() const noexcept { return with_tasks_; }
 
  private:
-  friend Ring ring_of(int worker) noexcept;
+  friend Ring ring_at(std::uint32_t place) noexcept;
   Event* events_ = nullptr;
   std::uint64_t mask_ = 0;
   std::uint64_t count_ = 0;
@@ -63,27 +63,14 @@ inline constinit std::atomic<Head*> mapped{nullptr};
 // Null while nothing is recorded; then the next three return nothing, too.
 [[nodiscard]] inline Head* head() noexcept { return mapped.load(std::memory_order_relaxed); }
 [[nodiscard]] Ring ring_of(int worker) noexcept;
+[[nodiscard]] Ring ring_of(Beside whose) noexcept;
 [[nodiscard]] WorkerNow* worker(int index) noexcept;
 // Null if the file has no such place.
 [[nodiscard]] Wait* wait_of(std::uint64_t place) noexcept;
 
 // The task waits for `reason` from now on, until `wait.task` is 0 again.
-inline void begin(Wait& wait, const std::uint64_t task, const char* const name,
-                  const std::source_location& where, const detail::WaitReason& reason) noexcept {
-  const auto put = [](Word& to, const std::uint64_t value) {
-    to.store(value, std::memory_order_relaxed);
-  };
-  put(wait.name, reinterpret_cast<std::uintptr_t>(name));
-  put(wait.file, reinterpret_cast<std::uintptr_t>(where.file_name()));
-  put(wait.what, reinterpret_cast<std::uintptr_t>(reason.what));
-  const std::uint64_t tenths = head()->tenths.load(std::memory_order_relaxed) & 0xffffffff;
-  put(wait.since, std::uint64_t{where.line()} << 40 |
-                      static_cast<std::uint64_t>(reason.kind) << 32 | tenths);
-  put(wait.where, pack_where(reason.peer, reason.tag));
-  put(wait.bytes, reason.bytes);
-  put(wait.comm, reason.communicator);
-  wait.task.store(task, std::memory_order_release);
-}
+void begin(Wait& wait, std::uint64_t task, const char* name, const std::source_location& where,
+           const detail::WaitReason& reason) noexcept;
 
 // Moves the clock, and looks up the texts of addresses that are new.
 void tick() noexcept;

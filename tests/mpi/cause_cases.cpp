@@ -11,6 +11,7 @@
 #include "imbrex/future_space.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
+#include "imbrex/mpi_phaser.hpp"
 #include "imbrex/phaser.hpp"
 
 namespace {
@@ -126,7 +127,46 @@ void phasers_crosswise() {
   });
 }
 
+// Rank 0 comes to the first phaser, rank 1 to the second.
+void rank_phasers_crosswise() {
+  imbrex::finish([] {
+    const imbrex::MpiPhaser first(MPI_COMM_WORLD, imbrex::signal_wait, {.name = "first"});
+    const imbrex::MpiPhaser second(MPI_COMM_WORLD, imbrex::signal_wait, {.name = "second"});
+    task("step").phased(first).phased(second).launch([=] {
+      const bool forth = rank_in_world() == 0;
+      (forth ? first : second).next();
+      (forth ? second : first).next();
+    });
+  });
+}
+
+// Rank 0 keeps the lock of its part of a window until a message of rank 1 has come, which locks
+// that part before it sends.
+void window_locked() {
+  int value = 0;
+  MPI_Win window;
+  MPI_Win_create(&value, sizeof value, sizeof value, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank_in_world() == 0) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+    usleep(300'000);  // rank 1 waits, so that its file has the completion of its receive
+    send(1, 4, MPI_COMM_WORLD);
+    receive(1, 5, MPI_COMM_WORLD);
+    MPI_Win_unlock(0, window);
+  } else {
+    receive(0, 4, MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+    const int mine = 1;
+    MPI_Put(&mine, 1, MPI_INT, 0, 0, 1, MPI_INT, window);
+    MPI_Win_unlock(0, window);
+    send(0, 5, MPI_COMM_WORLD);
+  }
+  MPI_Win_free(&window);
+}
+
 const imbrex::test::Cases cases{
+    {"rank_phasers_crosswise", rank_phasers_crosswise},
+    {"window_locked", window_locked},
     {"tag_for_good", tag_for_good},
     {"never_received", never_received},
     {"freed_communicator", freed_communicator},

@@ -219,6 +219,14 @@ imbrex_mpi_report(futures_crosswise futures_crosswise failure PROGRAM imbrex_mpi
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "^imbrex: ranks 0, 1 await futures of each other: rank 0 waits for future 1 of space .sums."
   -e "; rank 1 waits for future 0 of space .sums., whose home is rank 0.*${stalled}")
+imbrex_mpi_report(rank_phasers_crosswise rank_phasers_crosswise failure
+  PROGRAM imbrex_mpi_cause_cases ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: ranks begin collectives of several communicators in different orders: rank 0 in a"
+  -e "on MpiPhaser .first. .*; rank 1 in a phase of an MpiPhaser on MpiPhaser .second.*${stalled}")
+imbrex_mpi_report(window_locked window_locked failure PROGRAM imbrex_mpi_cause_cases
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: rank 1 waits in MPI_Win_.* needs the lock of rank 0's part of a window of 2 ranks, "
+  -e "which rank 0 keeps since its MPI_Win_lock in .main.: it waits in MPI_Recv from 1.*${stalled}")
 # No backtrace below a report also where a trace is written first. A handler of the program's for
 # SIGABRT is called.
 imbrex_mpi_report(both_receive_traced both_receive failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort
@@ -256,5 +264,7 @@ if(imbrex_explain_program)
   imbrex_mpi_explain(dies cause "the process of rank 1 has died" 1)
   imbrex_mpi_explain(never_received cause "rank 0 waits in MPI_Ssend to 1, tag 3")
   imbrex_mpi_explain(phasers_crosswise cause ".*phaser")
+  imbrex_mpi_explain(window_locked cause "rank 1 .* needs the lock of rank 0's part(.|\\n)*\
+operations of MPI that were waited for(.|\\n)* completed MPI_Recv from 0, tag 4")
   imbrex_mpi_explain(send_follows_receive cause ".*rank")
 endif()

@@ -246,11 +246,18 @@ enum class FlightEvent : std::uint8_t {
   receive_posted,
   collective,
   locks,           // a window
+  phaser,          // a step; its items are the number of the phase
+  completed,       // an operation of MPI that a task, which need not run now, has begun
   task_begin,      // these two only with IMBREX_FLIGHT=tasks
   task_end
 };
 void note_flight(FlightEvent event, const char* call, int peer, int tag,
                  std::int64_t items) noexcept;
+// An operation that `task` has begun is complete. One thread at a time.
+void note_completed(std::uint64_t task, const char* call, int peer, int tag) noexcept;
+// Gives the number of operations in flight to the thread that fills the file in, from now on. Null:
+// there are none any more.
+void show_in_flight(std::int64_t (*count)() noexcept) noexcept;
 // What a report would say of this process at this moment, as facts of src/diagnosis/. One thread.
 void keep_flight_facts(std::string_view facts) noexcept;
 

@@ -141,6 +141,7 @@ def exported_calls(found):
                         ["forget_kept();", *observed.flown(name, list(map(name_of, every)))])
         # Error handlers run when MPI has returned and the call has nothing left to do.
         end = "returned({})" if result == "int" else "{}"
+        end = observed.result_of(name, list(map(name_of, every)), end)
         ours = f"  return {end.format(f'imbrex_MPI_{name}({given})')};\n}}"
         if observed_body(name, parameters) is not None:
             observed_name = f"imbrex_observed_MPI_{name}({given})"

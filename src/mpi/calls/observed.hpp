@@ -15,6 +15,7 @@
 #include "mpi/messages/calls/sending_calls.hpp"
 #include "mpi/messages/requests/program_handles.hpp"
 #include "mpi/recording/message_records.hpp"
+#include "mpi/recording/window_locks.hpp"
 
 namespace imbrex::mpi::observed {
 

@@ -50,6 +50,14 @@ OTHERS = [
 ]
 # What the flight recorder keeps beside messages.
 LOCKS = r"Win_(lock(_all)?|fence|start|wait|flush(_all)?|unlock(_all)?)"
+# Locks of windows, for reports: the lines before the call and around its result.
+WINDOW_LOCKS = {
+    "Win_lock": ("ask({3}, {1}, {0} == MPI_LOCK_EXCLUSIVE)", "asked({code}, {3}, {1})"),
+    "Win_lock_all": ("ask({1}, window_locks::Lock::all, false)",
+                     "asked({code}, {1}, window_locks::Lock::all)"),
+    "Win_unlock": (None, "gave_back({code}, {1}, {0})"),
+    "Win_unlock_all": (None, "gave_back({code}, {0}, window_locks::Lock::all)"),
+}
 # What communicates and does not stand in calls.def, since it does not block.
 ALSO_REFUSED = (r"Isendrecv(_replace)?|Start(all)?|Pready(_range|_list)?|Parrived|Cancel|"
                 r"Request_(free|get_status(_any|_some|_all)?)|"
@@ -195,7 +203,14 @@ def flown(name, names):
     for form, event in (("I?" + COLLECTIVE, "collective"), (LOCKS, "locks")):
         if re.fullmatch(form, plain, re.IGNORECASE):
             lines.append(flight_line(name, event, -1, -1, 0))
-    return lines
+    ask = WINDOW_LOCKS.get(name, (None, None))[0]
+    return lines + ([f"window_locks::{ask.format(*names)};"] if ask else [])
+
+
+def result_of(name, names, code):
+    """The expression for the result of the call, from that of ours."""
+    row = WINDOW_LOCKS.get(name)
+    return f"window_locks::{row[1].format(*names, code=code)}" if row else code
 
 
 def observed(name, every, names):

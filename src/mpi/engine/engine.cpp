@@ -35,6 +35,16 @@ void push_on(std::atomic<T*>& stack, T& item, T*& next) noexcept {
 
 }  // namespace
 
+// A receive has got its source and its tag by its message.
+void Round::note(const Operation& operation) noexcept {
+  const Call& call = operation.call;
+  if (operation.task.name == nullptr) return;
+  const bool receives = call.kind == Kind::receive && operation.code == MPI_SUCCESS;
+  detail::note_completed(operation.task.id, call.name,
+                         std::max(receives ? operation.status.MPI_SOURCE : call.peer, -1),
+                         std::max(receives ? operation.status.MPI_TAG : call.tag, -1));
+}
+
 class Engine::Done final : public Round {
  public:
   explicit Done(Engine& engine) noexcept : engine_(engine) {}

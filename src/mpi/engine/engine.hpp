@@ -113,12 +113,17 @@ class Round {
  public:
   // `operation` is complete: code and status are set.
   void complete(Operation& operation) noexcept {
+    note(operation);
     operation.next = nullptr;
     *end_ = &operation;
     end_ = &operation.next;
   }
   // `operation.request` is tested from now on.
   virtual void under_way(Operation& operation) = 0;
+
+ private:
+  // In the file of the flight recorder.
+  static void note(const Operation& operation) noexcept;
 
  protected:
   Round() = default;
@@ -179,6 +184,12 @@ class Engine {
   // number of operations that it completed. Never suspends.
   int poll() noexcept;
   [[nodiscard]] const std::atomic<int>& outstanding() const noexcept { return outstanding_; }
+
+  // Operations in flight, about.
+  [[nodiscard]] int in_flight() const noexcept {
+    return outstanding_.load(std::memory_order_relaxed) -
+           polls_wanted_.load(std::memory_order_relaxed);
+  }
 
   // Requests polls without an operation here: for active messages. The request counts as one
   // outstanding operation until it is called off. Never suspends.

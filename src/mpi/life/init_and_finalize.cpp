@@ -181,6 +181,7 @@ int begin_service(const int level, const Entry entry) {
   }
   collectives_have_twins = all.attached == 0 || all.checks != 0;
   switches.is_active.store(true, std::memory_order_relaxed);
+  detail::show_in_flight([]() noexcept -> std::int64_t { return engine().in_flight(); });
   detail::in_child_of_fork(&leave_calls_to_mpi);
   detail::before_end(&leave_at_exit);
   if (partial.mode == blocks::Mode::off) return MPI_SUCCESS;

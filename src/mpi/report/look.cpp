@@ -36,6 +36,7 @@
 #include "mpi/messages/matching/wait.hpp"
 #include "mpi/messages/requests/request_table.hpp"
 #include "mpi/messages/sends/window.hpp"
+#include "mpi/recording/window_locks.hpp"
 #include "mpi/report/waits/mpi_waits.hpp"
 
 namespace imbrex::mpi::report {
@@ -235,6 +236,22 @@ std::string heading(const diagnosis::RankFacts& facts, const Tasks& tasks) {
                      facts.process, facts.host, state);
 }
 
+std::vector<diagnosis::WindowLock> locks_of_windows() {
+  std::vector<diagnosis::WindowLock> locks;
+  window_locks::for_each([&locks](const window_locks::Lock& one) {
+    diagnosis::WindowLock lock{.task = one.task.id, .window = facts_of_window(one.window),
+                               .target = diagnosis::any, .is_exclusive = one.is_exclusive};
+    const auto target = static_cast<std::size_t>(one.target);
+    if (one.target != window_locks::Lock::all) {
+      lock.target = target < lock.window.members.size() ? lock.window.members[target]
+                                                        : diagnosis::none;
+    }
+    lock.task_text = detail::describe(one.task);
+    locks.push_back(std::move(lock));
+  });
+  return locks;
+}
+
 // The open operations. Read one by one, in place: they may be gone right after.
 class Open {
  public:
@@ -378,6 +395,7 @@ void limit(diagnosis::RankFacts& facts) {
   if (facts.has_left_out) facts.waits.resize(items_max);
   if (facts.running.size() > items_max) facts.running.resize(items_max);
   if (facts.messages.size() > items_max) facts.messages.resize(items_max);
+  if (facts.locks.size() > items_max) facts.locks.resize(items_max);
 }
 
 diagnosis::RankFacts facts_of(const Open& open, const Tasks& tasks) {
@@ -391,6 +409,7 @@ diagnosis::RankFacts facts_of(const Open& open, const Tasks& tasks) {
   facts.running = tasks.texts;
   facts.waits = open.facts();
   facts.waits.insert(facts.waits.end(), tasks.waits.begin(), tasks.waits.end());
+  facts.locks = locks_of_windows();
   facts.failures = detail::recent_failures();
   return facts;
 }

@@ -110,9 +110,8 @@ void look_at(RuntimeState& runtime, Worker& worker, flight::WorkerNow& now) noex
 
 void begin_flight(RuntimeState& runtime) {
   if (runtime.options.FLIGHT == "off") return;
-  // one ring more, for FlightLook
   const std::string problem =
-      flight::open(static_cast<int>(runtime.workers.size()) + 1, runtime.options.FLIGHT_DIR);
+      flight::open(static_cast<int>(runtime.workers.size()), runtime.options.FLIGHT_DIR);
   if (!problem.empty() && base::job_rank() == 0) {
     base::report(fmt::format(
         "warning: no flight recorder, so imbrex explain and imbrex top will know nothing of this "
@@ -120,10 +119,9 @@ void begin_flight(RuntimeState& runtime) {
         "warning",
         problem));
   }
-  const int rings = flight::head() != nullptr ? static_cast<int>(flight::head()->workers) : 0;
+  runtime.completed = flight::ring_of(flight::Beside::completed);
   for (const auto& worker : runtime.workers) {
-    // an earlier runtime of the process may have had fewer workers
-    if (worker->id + 1 < rings) worker->flight = flight::ring_of(worker->id);
+    worker->flight = flight::ring_of(worker->id);
     if (runtime.options.FLIGHT != "tasks") continue;
     worker->flight.take_tasks();
     worker->recorder.watch();
@@ -133,8 +131,8 @@ void begin_flight(RuntimeState& runtime) {
 FlightLook::FlightLook(RuntimeState& runtime) : runtime_(runtime) {
   const flight::Head* const head = flight::head();
   if (head == nullptr) return;
-  seen_.resize(head->waits);
-  resumed_ = flight::ring_of(static_cast<int>(head->workers) - 1);
+  seen_.resize(head->sizes.waits);
+  resumed_ = flight::ring_of(flight::Beside::resumed);
 }
 
 std::chrono::milliseconds FlightLook::again() noexcept {
@@ -152,6 +150,8 @@ std::chrono::milliseconds FlightLook::again() noexcept {
   });
   look_at_stacks();
   put(head->ready, static_cast<std::uint64_t>(std::max<std::int64_t>(runtime_.groups.ready(), 0)));
+  const auto in_flight = count_in_flight.load(std::memory_order_relaxed);
+  put(head->in_flight, in_flight != nullptr ? static_cast<std::uint64_t>(in_flight()) : 0);
   flight::tick();
   const bool watched = head->watched_until.load(std::memory_order_relaxed) >
                        head->tenths.load(std::memory_order_relaxed);

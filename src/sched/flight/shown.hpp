@@ -3,6 +3,7 @@
 // that looks on fills it in: a task that suspends only counts that, so waits cost nothing.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -20,6 +21,9 @@ struct RuntimeState;
 // The recorder begins, unless the options say no, and the workers of `runtime` get their rings. A
 // file that cannot be written is a warning.
 void begin_flight(RuntimeState& runtime);
+
+// The number of MPI's operations in flight, by the plug-in that knows it; or null.
+inline constinit std::atomic<std::int64_t (*)() noexcept> count_in_flight{nullptr};
 
 // Thread safety: one thread looks, while the runtime lives.
 class FlightLook {

@@ -185,6 +185,7 @@ struct RuntimeState {
   std::uint64_t progress_mark = 0;              // stall watch
   bool stall_reported = false;                  // stall watch
   std::uint64_t stall_look_at = 0;              // stall watch; ns; not before this time
+  flight::Ring completed;             // of the flight recorder; one thread at a time, of MPI's
   // One more than begun() at the last report that no task goes on, if IMBREX_STALL=abort; else 0.
   // The reporting thread writes; BlockedWatch and the watch of all ranks read.
   std::atomic<std::uint64_t> halted_at{0};

@@ -10,6 +10,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
+#include "sched/flight/shown.hpp"
 #include "sched/life/visit.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/runtime_state.hpp"
@@ -39,6 +40,17 @@ void note_flight(const FlightEvent event, const char* const call, const int peer
   const sched::Task* const task = worker->task;
   worker->flight.add(event, task != nullptr ? task->id : 0, call, flight::pack_where(peer, tag),
                      static_cast<std::uint64_t>(std::max<std::int64_t>(items, 0)));
+}
+
+void note_completed(const std::uint64_t task, const char* const call, const int peer,
+                    const int tag) noexcept {
+  if (sched::RuntimeState* const runtime = sched::runtime()) {
+    runtime->completed.add(FlightEvent::completed, task, call, flight::pack_where(peer, tag));
+  }
+}
+
+void show_in_flight(std::int64_t (*const count)() noexcept) noexcept {
+  sched::count_in_flight.store(count, std::memory_order_relaxed);
 }
 
 void keep_flight_facts(const std::string_view facts) noexcept { flight::keep_facts(facts); }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <string_view>
 #include <vector>
 
 #include "mpi/abi/inquiries.hpp"
@@ -31,11 +32,9 @@ std::string name_of(MPI_Comm comm) {
 
 namespace {
 
-std::vector<int> ranks_in_world(MPI_Comm comm) {
-  MPI_Group group = MPI_GROUP_NULL;
+// Frees the group.
+std::vector<int> ranks_in_world(MPI_Group group) {
   MPI_Group world = MPI_GROUP_NULL;
-  const auto ask = has_two_groups(comm) ? PMPI_Comm_remote_group : PMPI_Comm_group;
-  if (ask(comm, &group) != MPI_SUCCESS) return {};
   PMPI_Comm_group(MPI_COMM_WORLD, &world);
   int size = 0;
   PMPI_Group_size(group, &size);
@@ -59,11 +58,30 @@ bool has_two_groups(MPI_Comm comm) noexcept {
 }
 
 diagnosis::Communicator facts_of(MPI_Comm comm) {
-  diagnosis::Communicator facts{.name = name_of(comm), .members = ranks_in_world(comm)};
+  diagnosis::Communicator facts{.name = name_of(comm)};
+  MPI_Group group = MPI_GROUP_NULL;
+  const auto ask = has_two_groups(comm) ? PMPI_Comm_remote_group : PMPI_Comm_group;
+  if (ask(comm, &group) == MPI_SUCCESS) facts.members = ranks_in_world(group);
   if (comm == MPI_COMM_WORLD) facts.id = 1;
   // MPI and imbrex number communicators without a name, perhaps in another way on each rank.
   facts.is_named = !facts.name.starts_with("communicator #") &&
                    !facts.name.starts_with("MPI COMMUNICATOR");
+  return facts;
+}
+
+diagnosis::Communicator facts_of_window(MPI_Win window) {
+  diagnosis::Communicator facts;
+  MPI_Group group = MPI_GROUP_NULL;
+  if (PMPI_Win_get_group(window, &group) == MPI_SUCCESS) facts.members = ranks_in_world(group);
+  char name[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  PMPI_Win_get_name(window, name, &length);
+  // Open MPI numbers windows without a name: "rdma window 6".
+  const std::string_view called(name, static_cast<std::size_t>(length));
+  facts.is_named = length > 0 && (called.find(" window ") == called.npos ||
+                                  called.find_last_not_of("0123456789") + 1 == called.size());
+  facts.name = facts.is_named ? std::string(called)
+                              : fmt::format("window of {} ranks", facts.members.size());
   return facts;
 }
 

@@ -20,6 +20,8 @@ namespace imbrex::mpi::report {
 
 // The communicator, its members and its name, for facts. Each call asks MPI.
 [[nodiscard]] diagnosis::Communicator facts_of(MPI_Comm comm);
+// The window, its members and its name.
+[[nodiscard]] diagnosis::Communicator facts_of_window(MPI_Win window);
 [[nodiscard]] bool has_two_groups(MPI_Comm comm) noexcept;
 
 }  // namespace imbrex::mpi::report

@@ -135,6 +135,12 @@ void wait_one(Registration& mine, const char* const what) {
   check_backend(mine);
 }
 
+// In the file of the flight recorder. `what`: a literal.
+void note_step(const Registration& mine, const char* const what) noexcept {
+  note_flight(FlightEvent::phaser, what, -1, -1,
+              static_cast<std::int64_t>(mine.signalled.load(std::memory_order_relaxed)));
+}
+
 // Calls call(registration) for the registration on `phaser`, or for all if that is null.
 template <class Call>
 void for_each(PhaserState* const phaser, const char* const what, Call call) {
@@ -154,17 +160,26 @@ void for_each(PhaserState* const phaser, const char* const what, Call call) {
 
 void signal(PhaserState* const phaser) {
   if (is_outside()) return visit_to_wait("signal", [phaser] { signal(phaser); });
-  for_each(phaser, "signal()", [](Registration& mine) { signal_one(mine, "signal()"); });
+  for_each(phaser, "signal()", [](Registration& mine) {
+    note_step(mine, "signal()");
+    signal_one(mine, "signal()");
+  });
 }
 
 void wait(PhaserState* const phaser) {
   if (is_outside()) return visit_to_wait("wait", [phaser] { wait(phaser); });
-  for_each(phaser, "wait()", [](Registration& mine) { wait_one(mine, "wait()"); });
+  for_each(phaser, "wait()", [](Registration& mine) {
+    note_step(mine, "wait()");
+    wait_one(mine, "wait()");
+  });
 }
 
 void next(PhaserState* const phaser) {
   if (is_outside()) return visit_to_wait("next", [phaser] { next(phaser); });
-  for_each(phaser, "next()", [](Registration& mine) { signal_one(mine, "next()"); });
+  for_each(phaser, "next()", [](Registration& mine) {
+    note_step(mine, "next()");
+    signal_one(mine, "next()");
+  });
   for_each(phaser, "next()", [](Registration& mine) { wait_one(mine, "next()"); });
 }
 
@@ -275,6 +290,7 @@ void next_single(PhaserState* const phaser, void (*const run)(void* context),
   }
   Registration& mine = only_registration(phaser);
   check_single(mine);
+  note_step(mine, "next(single)");
   await_room(mine);
   PhaseWait wait;
   trace::races::before(&mine.phases->word);
