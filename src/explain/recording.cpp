@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/job.hpp"
 #include "flight/folder.hpp"
 #include "flight/format.hpp"
 #include "imbrex/error.hpp"
@@ -219,7 +220,7 @@ Life life_of(const Head& head, const std::string& host) {
   if (load(head.end) == static_cast<std::uint64_t>(flight::End::failed)) return Life::failed;
   if (load(head.end) == static_cast<std::uint64_t>(flight::End::stuck)) return Life::stuck;
   if (host != flight::host_name()) return Life::unknown;
-  return flight::started_at(head.pid) == head.started_at ? Life::runs : Life::gone;
+  return base::started_at(head.pid) == head.started_at ? Life::runs : Life::gone;
 }
 
 }  // namespace

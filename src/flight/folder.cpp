@@ -11,11 +11,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/job.hpp"
 
 namespace imbrex::flight {
 
@@ -29,26 +29,6 @@ constexpr std::size_t files_max = 256;  // of dead processes, in one folder
 std::string variable(const char* const name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
-}
-
-// What all ranks of a job on a node agree on. Launchers that say nothing are the parent of their
-// ranks.
-std::string name_of_job() {
-  std::string name;
-  if (const std::string slurm = variable("SLURM_JOB_ID"); !slurm.empty()) {
-    name = "slurm-" + slurm + "." + variable("SLURM_STEP_ID");
-  }
-  for (const char* const one : {"PMIX_NAMESPACE", "PMI_JOBID", "PBS_JOBID", "LSB_JOBID",
-                                "FLUX_JOB_ID"}) {
-    if (name.empty()) name = variable(one);
-  }
-  if (name.empty()) name = fmt::format("parent-{}", getppid());
-  const auto is_odd = [](const unsigned char c) {
-    return std::isalnum(c) == 0 && c != '-' && c != '.';
-  };
-  std::ranges::replace_if(name, is_odd, '_');
-  if (name.front() == '.') name.front() = '_';
-  return name.substr(0, 60);
 }
 
 // A folder of this user that nobody else may look into.
@@ -97,7 +77,7 @@ std::vector<Aged> dead_files(const fs::path& folder) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
     const int process = process_of(entry.path().filename().string());
-    if (process == 0 || started_at(process) != 0) continue;
+    if (process == 0 || base::started_at(process) != 0) continue;
     dead.emplace_back(entry.last_write_time(ignored), entry.path());
   }
   return dead;
@@ -126,29 +106,9 @@ std::string host_name() {
 
 std::string file_name() { return fmt::format("{}.{}.flight", host_name(), getpid()); }
 
-std::uint64_t started_at(const int process) noexcept {
-  try {
-    std::ifstream file(fmt::format("/proc/{}/stat", process));
-    std::string text;
-    std::getline(file, text);
-    const std::size_t name_end = text.rfind(')');  // the name may contain anything
-    if (name_end == std::string::npos) return 0;
-    std::istringstream rest(text.substr(name_end + 1));
-    std::string field;
-    rest >> field;  // the state, which is the third field
-    if (field == "Z" || field == "X") return 0;  // it has ended, and nobody has asked how
-    for (int number = 4; number < 22; ++number) rest >> field;
-    std::uint64_t ticks = 0;
-    rest >> ticks;
-    return ticks;
-  } catch (...) {
-    return 0;
-  }
-}
-
 Folder make_folder(const std::string& own) {
   Folder folder;
-  folder.job = name_of_job();
+  folder.job = base::job_name();
   std::error_code error;
   if (!own.empty()) {
     fs::create_directories(own, error);

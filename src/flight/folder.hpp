@@ -19,7 +19,5 @@ struct Folder {
 [[nodiscard]] std::string file_name();
 
 [[nodiscard]] std::string host_name();
-// When the process began, in the kernel's clock ticks since its boot; 0: no such process runs.
-[[nodiscard]] std::uint64_t started_at(int process) noexcept;
 
 }  // namespace imbrex::flight

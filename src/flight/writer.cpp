@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/job.hpp"
 #include "flight/folder.hpp"
 
 namespace imbrex::flight {
@@ -54,7 +55,7 @@ void fill_in(Head& head, const Sizes& sizes, const std::string& job) {
   head.version = version;
   head.sizes = sizes;
   head.pid = getpid();
-  head.started_at = started_at(getpid());
+  head.started_at = base::started_at(getpid());
   head.begun_ns = now_ns();
   head.tenths.store(1, std::memory_order_relaxed);
   copy_text(head.host, sizeof head.host, host_name());

@@ -195,13 +195,18 @@ void Recorder::enable(const bool timing, const bool tracing, const std::uint32_t
   since_ = base::ticks();
 }
 
+// In the trace a worker without a processor is idle.
 void Recorder::enter_slow(const Activity activity) noexcept {
+  const auto is_idle = [](const Activity one) {
+    return one == Activity::idle || one == Activity::away;
+  };
   if (activity == activity_) return;
   const std::uint64_t now = base::ticks();
   spent_[static_cast<std::size_t>(activity_)].add(now - since_);
   since_ = now;
-  if (tracing_ && activity == Activity::idle) record(Kind::idle_begin, 0, 0, 0, 0);
-  if (tracing_ && activity_ == Activity::idle) record(Kind::idle_end, 0, 0, 0, 0);
+  if (tracing_ && is_idle(activity) != is_idle(activity_)) {
+    record(is_idle(activity) ? Kind::idle_begin : Kind::idle_end, 0, 0, 0, 0);
+  }
   activity_ = activity;
 }
 

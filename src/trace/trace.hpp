@@ -108,7 +108,8 @@ class Counter {
 enum class Activity : std::uint8_t {
   overhead,  // outside tasks while some task is ready
   task,      // in a task's body
-  idle       // outside tasks, or polling inside one, with nothing ready
+  idle,      // outside tasks, or polling inside one, with nothing ready
+  away       // a spare worker, without a processor
 };
 
 class Recorder {
@@ -156,7 +157,7 @@ class Recorder {
   std::uint32_t worker_ = 0;
   Activity activity_ = Activity::overhead;
   std::uint64_t since_ = 0;
-  std::array<Counter, 3> spent_;
+  std::array<Counter, 4> spent_;
   Records records_;
 };
 

@@ -272,6 +272,8 @@ struct Totals {
   double tasks, steals, suspensions, polls;
   double workers;
   double elapsed_s;
+  double lends;                          // 1: this process lends processors; else 0
+  double lent_s, borrowed_s;             // processor time of its processors, and of others
 };
 [[nodiscard]] Totals totals() noexcept;
 [[nodiscard]] bool summary_wanted() noexcept;

@@ -17,7 +17,8 @@ namespace imbrex::base {
 // owner has consumed one lets the next wait end at once; whatever happened before an earlier
 // notification is visible to the owner, who has read its change or a later one. A plain store of
 // the owner's would end the notifiers' release sequence (tests/models/bell.pml).
-class Bell {
+template <Reach reach>
+class BellOf {
  public:
   // If several threads notify, the bell must outlast all these calls. If one does, the owner may
   // destroy the bell as soon as it has consumed the notification.
@@ -34,23 +35,29 @@ class Bell {
   enum Word : std::uint32_t { quiet, notified, awaited };
   std::atomic<std::uint32_t> word_{quiet};  // notify() sets notified; the owner the others
 };
+using Bell = BellOf<Reach::process>;
+// Lies in memory that processes share. Memory of zeros is a quiet bell.
+using SharedBell = BellOf<Reach::node>;
 
 // ---- bodies ----------------------------------------------------------------------------------
 
-inline void Bell::notify() noexcept {
+template <Reach reach>
+void BellOf<reach>::notify() noexcept {
   // After this line the owner may destroy the bell; a late wake-up wakes at most one thread for
   // nothing.
-  if (word_.exchange(notified, std::memory_order_acq_rel) == awaited) futex_wake(word_, any_bit);
+  if (word_.exchange(notified, std::memory_order_acq_rel) != awaited) return;
+  futex_wake<reach>(word_, any_bit);
 }
 
-inline bool Bell::wait(const std::uint64_t timeout_ns) noexcept {
+template <Reach reach>
+bool BellOf<reach>::wait(const std::uint64_t timeout_ns) noexcept {
   const std::uint64_t end = time_after(timeout_ns);
   std::uint32_t expected = quiet;
   if (!word_.compare_exchange_strong(expected, awaited, std::memory_order_acq_rel)) {
     return was_notified();
   }
   while (word_.load(std::memory_order_relaxed) == awaited) {
-    futex_wait(word_, awaited, end, any_bit);
+    futex_wait<reach>(word_, awaited, end, any_bit);
     expected = awaited;
     if (end != 0 && monotonic_ns() >= end &&
         word_.compare_exchange_strong(expected, quiet, std::memory_order_acq_rel)) {

@@ -9,6 +9,7 @@
 #include <climits>
 #include <functional>
 
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/active/post/post.hpp"
 #include "mpi/engine/mpi_errors.hpp"
@@ -35,16 +36,18 @@ Agreement view_of(const Wrong& wrong, const blocks::Setting& partial, const bool
   const int paths = detail::learns_paths() ? 1 : 0;
   const int quiet = active::wishes.messages.load(std::memory_order_relaxed) ? 0 : 1;
   const int no_calls = active::wishes.calls.load(std::memory_order_relaxed) ? 0 : 1;
+  const int lends_nobody = wrong.text.empty() && detail::totals().lends != 0 ? 0 : 1;
   const int checks = wrong.text.empty() && detail::number_option("CHECK") != 0 ? 1 : 0;
   const int attached = brought ? 1 : 0;
   if (wrong.text.empty()) {
     const int mode = static_cast<int>(partial.mode);
-    return {1,     paths,         quiet,          no_calls, checks,  attached, mode,
-            -mode, partial.parts, -partial.parts, rank,     INT_MAX, INT_MAX,  INT_MAX, 0};
+    return {1,    paths, quiet,         no_calls,       lends_nobody, checks,  attached,
+            mode, -mode, partial.parts, -partial.parts, rank,         INT_MAX, INT_MAX,
+            INT_MAX, 0};
   }
   const int why = static_cast<int>(std::hash<std::string>()(wrong.text) >> 34);  // not negative
-  return {0,       paths,   quiet, no_calls, checks, attached, INT_MAX, INT_MAX, INT_MAX,
-          INT_MAX, INT_MAX, rank,  why,      -why,   -wrong.status};
+  return {0,       paths,   quiet,   no_calls, lends_nobody, checks, attached, INT_MAX,
+          INT_MAX, INT_MAX, INT_MAX, INT_MAX,  rank,         why,    -why,     -wrong.status};
 }
 
 // All ranks must use one kind of collectives. A rank of another program that does not know imbrex

@@ -20,6 +20,7 @@ struct Agreement {
   int learns_paths;       // by their policy
   int is_quiet;           // no rank wants active messages
   int calls_nobody;       // no rank wants calls of other ranks
+  int lends_nobody;       // no rank lends processors
   int checks;             // IMBREX_CHECK is on
   int attached;           // imbrex_attach() has brought imbrex to a program that is not linked with
                           // it, so that no task calls MPI

@@ -31,6 +31,7 @@
 #include "mpi/life/parts.hpp"
 #include "mpi/life/reach.hpp"
 #include "mpi/report/look.hpp"
+#include "mpi/report/waits/private_world.hpp"
 #include "mpi/report/watchdog.hpp"
 
 namespace imbrex::mpi {
@@ -127,6 +128,8 @@ bool main_is_task() {
   }
 }
 
+bool some_rank_lends = false;  // MPI_Init writes it
+
 std::atomic<bool> attached{false};  // by imbrex_attach(); relaxed: MPI_Init comes after it
 
 // ---- preloaded under a program that has no tasks ------------------------------------------------
@@ -175,6 +178,7 @@ int begin_service(const int level, const Entry entry) {
   MPI_Comm parent = MPI_COMM_NULL;
   PMPI_Comm_get_parent(&parent);
   if (parent != MPI_COMM_NULL) switches.other_processes.store(true, std::memory_order_relaxed);
+  some_rank_lends = all.lends_nobody == 0;
   begin_parts(all);
   if (detail::text_option("OMP_SUSPEND") != "all") {
     switches.some_task_blocks.store(true, std::memory_order_relaxed);
@@ -232,6 +236,8 @@ void report_summary() {
 
 void end_service() {
   if (!switches.is_active.load(std::memory_order_relaxed)) return;
+  // MPI's own end would keep the processor of a rank that waits there for ranks with more work.
+  if (some_rank_lends) (void)MPI_Barrier(private_world::comm());
   report::note_finalize(true);
   finish_parts();
   if (detail::started()) report_summary();

@@ -278,6 +278,7 @@ void keep_results(RuntimeState& runtime, Worker& sweeper) {
     if (worker->joined) runtime.keepers.fetch_add(1, std::memory_order_relaxed);
   }
   set_current_worker(nullptr);
+  runtime.lending.reset();
   {
     const std::lock_guard guard(life().end_lock);
     life().runtime.store(nullptr, std::memory_order_release);
@@ -295,6 +296,7 @@ void abandon(RuntimeState& runtime, const int status) {
     if (other->thread.joinable()) other->thread.detach();
   }
   save_trace(fmt::format("exit({})", status));
+  if (runtime.lending != nullptr) runtime.lending->abandon();
   runtime.parking.wake_all();
   set_current_worker(nullptr);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -435,6 +437,7 @@ std::vector<std::thread> stop_threads(RuntimeState& runtime) {
     if (!worker->thread.joinable()) continue;
     while (!worker->left.load(std::memory_order_acquire)) {  // pairs with thread_main()
       runtime.parking.wake(worker->id);
+      if (worker->seat.spare) runtime.lending->ring(worker->seat);
       std::this_thread::yield();
     }
     threads.push_back(std::move(worker->thread));

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <system_error>
@@ -34,6 +36,7 @@
 #include "sched/run/loop/loop.hpp"
 #include "sched/run/loop/waiting.hpp"
 #include "sched/run/notes.hpp"
+#include "sched/run/polling.hpp"
 #include "sched/trigger/progress_functions.hpp"
 
 namespace imbrex::sched {
@@ -89,11 +92,16 @@ void wake_worker(void* const context, const int worker) {
   static_cast<RuntimeState*>(context)->parking.wake(worker);
 }
 
-// The processor of each worker if they are bound; else a processor that it may use.
-std::vector<int> processors_of(const std::vector<int>& processors, const int workers) {
+// The processor of each worker if they are bound; else a processor that it may use. Spare workers
+// come last.
+std::vector<int> processors_of(const std::vector<int>& processors, const int workers,
+                               const Lending* const lending) {
   std::vector<int> where;
   for (int worker = 0; worker < workers; ++worker) {
     where.push_back(processors[static_cast<std::size_t>(worker) % processors.size()]);
+  }
+  if (lending != nullptr) {
+    where.insert(where.end(), lending->others().begin(), lending->others().end());
   }
   return where;
 }
@@ -162,6 +170,81 @@ Plan plan(const RuntimeOptions& config, base::Topology& topology) {
   return it;
 }
 
+// ---- processors that ranks lend to each other --------------------------------------------------
+
+// Why this process lends no processors; empty if it can.
+std::string why_not_lend(const Plan& it) {
+  if (life().forked.is_child) return "the processors belong to the parent of this process";
+  if (it.options.POLICY.starts_with("seeded")) {
+    return "IMBREX_POLICY=seeded runs one worker at a time";
+  }
+  if (it.share.with_others || it.workers > std::ssize(it.share.processors)) {
+    return "the node has fewer processors than workers; IMBREX_WORKERS sets their number";
+  }
+  return {};
+}
+
+// All processors that the system lets this process use, whatever its threads are bound to.
+std::vector<int> processors_of_machine() {
+  cpu_set_t mask;
+  std::thread([&mask] {
+    std::memset(&mask, 0xff, sizeof mask);
+    (void)sched_setaffinity(0, sizeof mask, &mask);
+    mask = base::affinity_mask();
+  }).join();
+  return base::processors_in(mask);
+}
+
+// The processors of the workers of other ranks, if all ranks have as many workers.
+std::vector<int> processors_of_others(const Plan& it, base::Topology& topology) {
+  const detail::Place& place = life().place;
+  std::vector<int> found;
+  if (place.allowed.empty()) {
+    for (const int processor : processors_of_machine()) {
+      if (std::ranges::find(it.share.processors, processor) == it.share.processors.end()) {
+        found.push_back(processor);
+      }
+    }
+    return found;
+  }
+  detail::Place other = place;
+  for (other.index = 0; other.index < place.allowed.size(); ++other.index) {
+    if (other.index == place.index) continue;
+    Share share = share_of(other, [&](std::vector<int>& processors) { topology.sort(processors); });
+    const auto workers = static_cast<std::size_t>(it.workers);
+    if (workers < share.processors.size()) {
+      topology.spread(share.processors, workers);
+      share.processors.resize(workers);
+    }
+    found.insert(found.end(), share.processors.begin(), share.processors.end());
+  }
+  return found;
+}
+
+// Null, after a line that says why, if this process lends and borrows nothing.
+std::unique_ptr<Lending> try_to_lend(const Plan& it, base::Topology& topology) {
+  const Life& now = life();
+  if (now.place.allowed.size() == 1) return nullptr;  // no other rank on the node
+  std::string why = why_not_lend(it);
+  try {
+    // Threads of an OpenMP team do not borrow, and each of them has a processor.
+    const bool joined = now.joiners_max != 0;
+    Lending::Setup setup{.job = base::job_name(),
+                         .own = it.share.processors,
+                         .others = joined ? std::vector<int>{}
+                                          : processors_of_others(it, topology),
+                         .spin_ns = 1000 * static_cast<std::uint64_t>(it.options.SPIN_US)};
+    if (!joined) setup.own.resize(static_cast<std::size_t>(it.workers));
+    if (why.empty()) return std::make_unique<Lending>(std::move(setup));
+  } catch (const Error& problem) {
+    why = problem.what();
+  }
+  if (now.place.index == 0) {
+    base::report(fmt::format("IMBREX_LEND: no processors are lent: {}", why));
+  }
+  return nullptr;
+}
+
 void start_thread(Worker& worker, const int processor) {
   worker.thread = std::thread([&worker, processor] {
     // The main thread is not bound: threads that the program makes later inherit its mask.
@@ -175,12 +258,21 @@ void start_thread(Worker& worker, const int processor) {
 void start_threads(RuntimeState& runtime) {
   const bool bind =
       runtime.options.BIND && !runtime.oversubscribed.load(std::memory_order_relaxed);
+  const auto own = static_cast<int>(runtime.workers.size()) - runtime.spare_workers;
+  const std::vector<int> where = processors_of(runtime.processors, own, runtime.lending.get());
   for (const auto& worker : runtime.workers) {
     keep_first_stack(*worker);
     if (worker->root != nullptr) continue;
-    const auto index = static_cast<std::size_t>(worker->id);
-    start_thread(*worker, bind ? runtime.processors[index] : -1);
+    start_thread(*worker, bind ? where[static_cast<std::size_t>(worker->id)] : -1);
   }
+}
+
+// Makes workers call RuntimeState::polling_between_tasks() to its end, with MPI and without.
+void look_between_tasks(RuntimeState& runtime) {
+  static constexpr std::atomic<int> nothing{0};
+  static detail::Poller poller;
+  poller = {.poll = [](void*) noexcept { return 0; }, .context = nullptr, .outstanding = &nothing};
+  add_poller(runtime, poller);
 }
 
 void adopt_main(Worker& worker) {
@@ -221,8 +313,9 @@ std::unique_ptr<RuntimeState> make_state(const RuntimeOptions& config, Plan& its
     base::Topology topology;
     its_plan = plan(config, topology);
     may_be_refused = !of_program;  // places and policy are parsed now
+    auto lending = its_plan.options.LEND ? try_to_lend(its_plan, topology) : nullptr;
     return std::make_unique<RuntimeState>(its_plan.options, its_plan.share, its_plan.workers,
-                                          life().joiners_max, topology);
+                                          life().joiners_max, topology, std::move(lending));
   } catch (const base::OptionError& refused) {
     if (life().start_throws) throw;
     base::end_by_option(refused);
@@ -275,6 +368,7 @@ void start(const RuntimeOptions& config) IMBREX_REQUIRES(life().lock) {
         "-v), or set IMBREX_WORKERS lower, or IMBREX_STACK_SIZE, which is {} KiB",
         it.workers, stack_bytes / 1024));
   }
+  if (runtime->lending != nullptr) look_between_tasks(*runtime);
   warn_of_plain_mpi(*runtime);
   life().blocked_watch.begin(*runtime);
   now.config = config;
@@ -299,6 +393,10 @@ void start_if_none() {
 RuntimeState* runtime() noexcept { return life().runtime.load(std::memory_order_acquire); }
 std::mutex& end_lock() noexcept { return life().end_lock; }
 
+static int spares_of(const Lending* const lending) noexcept {
+  return lending == nullptr ? 0 : static_cast<int>(lending->others().size());
+}
+
 // Converts microseconds to ticks; at least one tick for a value above 0, because some code divides
 // by it.
 static std::uint64_t ticks_of(const double us) noexcept {
@@ -308,7 +406,7 @@ static std::uint64_t ticks_of(const double us) noexcept {
 
 RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
                            const int workers_wanted, const int joiners_max,
-                           base::Topology& topology)
+                           base::Topology& topology, std::unique_ptr<Lending> its_lending)
     : options(its_options),
       number(++life().runtimes),
       processors(std::move(its_share.processors)),
@@ -316,8 +414,10 @@ RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
       shared(its_share.with_others),
       oversubscribed(shared || workers_wanted > static_cast<int>(processors.size())),
       stacks(static_cast<std::size_t>(its_options.STACK_SIZE)),
-      parking(workers_wanted + joiners_max),
-      workers(workers_wanted + joiners_max),
+      parking(workers_wanted + spares_of(its_lending.get()) + joiners_max),
+      lending(std::move(its_lending)),
+      workers(workers_wanted + spares_of(lending.get()) + joiners_max),
+      spare_workers(spares_of(lending.get())),
       triggers(std::make_unique<Triggers>(*this)),
       above{.run_where_spawned = &run_where_spawned,
             .before_sleep = &look_for_plain_mpi,
@@ -334,21 +434,32 @@ RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
   // The recorders read it.
   trace::happens_before::kept.store(options.CHECK, std::memory_order_relaxed);
   if (options.CHECK) trace::happens_before::forget();
-  for (int id = 0; id < workers_wanted; ++id) {
+  const std::vector<int> its_processors = processors_of(processors, workers_wanted, lending.get());
+  const auto all_workers = static_cast<int>(its_processors.size());
+  for (int id = 0; id < all_workers; ++id) {
     parking.open(id);
     Worker& worker = workers.add(std::make_unique<Worker>(*this, id));
+    if (lending != nullptr) {
+      worker.seat = {.processor = its_processors[static_cast<std::size_t>(id)],
+                     .spare = id >= workers_wanted};
+    }
     worker.recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
                            static_cast<std::uint32_t>(id));
   }
   detail::records_waits.store(!options.TRACE.empty() || options.CHECK, std::memory_order_relaxed);
-  const std::vector<int> where = topology.described(processors_of(processors, workers_wanted));
+  const std::vector<int> where = topology.described(its_processors);
   base::Neighbours near = topology.neighbours(where);
-  PolicySetup setup{.workers = workers_wanted,
+  PolicySetup setup{.workers = all_workers,
                     .nearest = std::move(near.nearest),
                     .domain = std::move(near.domain),
                     .wake = &wake_worker,
                     .wake_context = this};
-  Division division = divide(options.PLACES, where, topology);
+  const auto own = static_cast<std::size_t>(workers_wanted);
+  Division division =
+      divide(options.PLACES, {where.begin(), where.begin() + workers_wanted}, topology);
+  if (all_workers > workers_wanted) {
+    add_spare_workers(division, options.PLACES, where, own, topology);
+  }
   if (division.tree) keep_near(setup, division.places);
   groups.begin(options.POLICY, setup, std::move(division));
   Group& everyone = groups.everyone();
@@ -484,7 +595,8 @@ Runtime::Runtime(const RuntimeOptions& config) {
 int worker_count() noexcept {
   const std::lock_guard guard(sched::end_lock());
   const sched::RuntimeState* const runtime = sched::runtime();
-  return runtime == nullptr ? 0 : static_cast<int>(runtime->workers.size());
+  if (runtime == nullptr) return 0;
+  return static_cast<int>(runtime->workers.size()) - runtime->spare_workers;
 }
 
 }  // namespace imbrex

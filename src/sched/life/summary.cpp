@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/check.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "sched/life/life.hpp"
@@ -55,7 +57,12 @@ Totals totals() noexcept {
   if (sched::Worker* const here = sched::current_worker()) here->recorder.count_activity();
   runtime->time.stop();
   sum.elapsed_s = static_cast<double>(runtime->time.end_ns() - runtime->time.start_ns()) * 1e-9;
-  sum.workers = static_cast<double>(runtime->workers.size());
+  sum.workers = static_cast<double>(runtime->workers.size()) - runtime->spare_workers;
+  if (const sched::Lending* const lending = runtime->lending.get()) {
+    sum.lends = 1;
+    sum.lent_s = lending->lent_s();
+    sum.borrowed_s = lending->borrowed_s();
+  }
   for (const auto& worker : runtime->workers) {
     const trace::Recorder& recorder = worker->recorder;
     using trace::Activity;
@@ -81,17 +88,19 @@ void print_summary(const std::span<const Totals> ranks) {
   std::string text = sched::life().forked.is_child
                          ? fmt::format("imbrex: process {}, a child of fork():\n", getpid())
                          : std::string();
+  const bool lends = std::ranges::any_of(ranks, [](const Totals& row) { return row.lends != 0; });
   text += fmt::format(
-      "imbrex: {:>5} {:>7} {:>9} {:>10} {:>9} {:>11} {:>9} {:>9} {:>11} {:>10}\n", "rank",
+      "imbrex: {:>5} {:>7} {:>9} {:>10} {:>9} {:>11} {:>9} {:>9} {:>11} {:>10}{}\n", "rank",
       "workers", "elapsed s", "in task s", "idle s", "overhead s", "tasks", "steals",
-      "suspensions", "polls");
+      "suspensions", "polls", lends ? fmt::format(" {:>9} {:>10}", "lent s", "borrowed s") : "");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const Totals& row = ranks[rank];
     text += fmt::format(
         "imbrex: {:>5} {:>7.0f} {:>9.3f} {:>10.3f} {:>9.3f} {:>11.3f} {:>9.0f} {:>9.0f} {:>11.0f} "
-        "{:>10.0f}\n",
+        "{:>10.0f}{}\n",
         rank, row.workers, row.elapsed_s, row.in_task_s, row.idle_s, row.overhead_s, row.tasks,
-        row.steals, row.suspensions, row.polls);
+        row.steals, row.suspensions, row.polls,
+        lends ? fmt::format(" {:>9.3f} {:>10.3f}", row.lent_s, row.borrowed_s) : "");
   }
   if (const std::string& limit = sched::life().quota_text; !limit.empty()) {
     text += fmt::format("imbrex: {}\n", limit);

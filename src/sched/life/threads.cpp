@@ -314,6 +314,10 @@ Worker& join_runtime(RuntimeState& runtime) {
   worker->joined = true;
   worker->home = {&runtime.groups.nobody(), 0, nullptr};
   worker->serve(worker->home);
+  // Each thread of a team lends one of the team's processors, whichever the system runs it on.
+  if (runtime.lending != nullptr && id < static_cast<int>(runtime.processors.size())) {
+    worker->seat.processor = runtime.processors[static_cast<std::size_t>(id)];
+  }
   worker->recorder.enable(runtime.options.SUMMARY || life().want_times,
                           !runtime.options.TRACE.empty(), static_cast<std::uint32_t>(id));
   if (runtime.lineage.flow().learns) worker->recorder.watch();

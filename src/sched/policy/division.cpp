@@ -154,4 +154,19 @@ Division divide(const std::string_view text, const std::vector<int>& processors,
   return {.places = Lists(text, static_cast<int>(workers)).read()};
 }
 
+void add_spare_workers(Division& division, const std::string_view text,
+                       const std::vector<int>& processors, const std::size_t first,
+                       base::Topology& topology) {
+  const std::optional<base::Level> level = level_of(text);
+  if (!level) return;
+  for (std::size_t spare = first; spare < processors.size(); ++spare) {
+    const std::string part = topology.part_of(*level, processors[spare]);
+    const auto place = std::ranges::find_if(division.places, [&](const PlannedPlace& one) {
+      const auto worker = static_cast<std::size_t>(one.workers.front());
+      return topology.part_of(*level, processors[worker]) == part;
+    });
+    if (place != division.places.end()) place->workers.push_back(static_cast<int>(spare));
+  }
+}
+
 }  // namespace imbrex::sched

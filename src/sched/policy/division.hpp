@@ -35,4 +35,10 @@ inline constexpr std::size_t places_max = 1024;
 [[nodiscard]] Division divide(std::string_view text, const std::vector<int>& processors,
                               base::Topology& topology);
 
+// Adds the workers from `first` on to the places of `division` that are parts of the machine with
+// their processors. They belong to no place of a list, of a tree, or of another part.
+void add_spare_workers(Division& division, std::string_view text,
+                       const std::vector<int>& processors, std::size_t first,
+                       base::Topology& topology);
+
 }  // namespace imbrex::sched

@@ -66,9 +66,12 @@ class Watch {
   bool held_ = false;
 };
 
+bool has_work(const Worker& worker) noexcept { return worker.some_ready() || worker.has_others(); }
+
 // True if there are tasks that this worker did not get: their owner held the lock, or the worker
 // pauses after a theft that was not worth it.
 bool others_have_work(const Worker& worker) noexcept {
+  if (worker.seat.away) return has_work(worker);
   return (worker.queues != nullptr || worker.only_queue != nullptr) && worker.some_ready();
 }
 
@@ -107,6 +110,24 @@ bool poll_for(Worker& worker, Silence& silence, const std::uint64_t now) noexcep
   return found;
 }
 
+// ---- processors that ranks lend to each other --------------------------------------------------
+
+// A worker that has lent its processor takes it back if there is something to run. True if this
+// process holds the processor. Meanwhile spare workers get free processors of other ranks.
+bool take_processor_back(Worker& worker) noexcept {
+  if (!has_work(worker)) return false;
+  RuntimeState& runtime = *worker.runtime;
+  Lending& lending = *runtime.lending;
+  lending.take_back_if_free(worker.seat);
+  if (!worker.seat.away) return true;
+  lending.borrow_for(runtime.groups.ready());
+  return lending.take_back(worker.seat, [&worker, &runtime] {
+    return has_work(worker) && !runtime.stopping.load(std::memory_order_acquire);
+  });
+}
+
+// ---- sleep -------------------------------------------------------------------------------------
+
 // Announces a sleep, and looks for a task once more. The reason of an earlier wake-up is among what
 // this function finds, so nothing is owed any more.
 Task* prepare_to_sleep(Worker& worker) noexcept {
@@ -114,7 +135,7 @@ Task* prepare_to_sleep(Worker& worker) noexcept {
   worker.drowsy = true;
   worker.runtime->parking.prepare(worker.id);
   worker.owes_wake_up = false;
-  return find_claimed(worker, true);
+  return worker.seat.away ? nullptr : find_claimed(worker, true);
 }
 // Takes the announcement back: another thread may have chosen this worker meanwhile.
 void stay_awake(Worker& worker) noexcept {
@@ -122,9 +143,10 @@ void stay_awake(Worker& worker) noexcept {
   worker.drowsy = false;
   if (!worker.runtime->parking.cancel(worker.id)) worker.owes_wake_up = true;
 }
-// True if woken.
+// True if woken. The worker's processor is lent from here on.
 bool fall_asleep(Worker& worker, const std::uint64_t timeout_us) noexcept {
   worker.drowsy = false;
+  if (worker.runtime->lending != nullptr) worker.runtime->lending->lend(worker.seat);
   worker.owes_wake_up = worker.runtime->parking.sleep(worker.id, timeout_us);
   return worker.owes_wake_up;
 }
@@ -134,16 +156,23 @@ bool fall_asleep(Worker& worker, const std::uint64_t timeout_us) noexcept {
 Task* nap(Worker& worker, Watch& watch, Silence& silence, const std::uint64_t us) noexcept {
   RuntimeState& runtime = *worker.runtime;
   watch.begin_nap();
-  Task* const task = prepare_to_sleep(worker);
+  Task* task = prepare_to_sleep(worker);
   if (task != nullptr || runtime.stopping.load(std::memory_order_acquire) ||
       others_have_work(worker)) {
     stay_awake(worker);
     silence.end(base::ticks());
   } else if (poll_in_silence(worker, silence, true)) {
     stay_awake(worker);
-  } else if (worker.drowsy && fall_asleep(worker, us)) {  // else the poll ran a function of the
-                                                          // program
-    silence.end(base::ticks());
+  } else {
+    // The poll may have run a function of the program, and has then taken the announcement back.
+    // Another rank shall not wait for the processor because of that. Whatever becomes outstanding
+    // from here on waits for one nap at most.
+    if (!worker.drowsy && runtime.lending != nullptr) task = prepare_to_sleep(worker);
+    if (task != nullptr || others_have_work(worker)) {
+      stay_awake(worker);
+    } else if (worker.drowsy && fall_asleep(worker, us)) {
+      silence.end(base::ticks());
+    }
   }
   watch.end_nap();
   return task;
@@ -188,6 +217,7 @@ class LookOut {
 
   [[nodiscard]] Task* find() noexcept {
     // After a while it also takes a task that its owner would run at once.
+    if (worker_.seat.away && !take_processor_back(worker_)) return nullptr;
     const bool eager = elapsed() >= runtime_.patience ||
                        runtime_.oversubscribed.load(std::memory_order_relaxed);
     Task* const task = claimed_ != nullptr ? claimed_ : find_claimed(worker_, eager);
@@ -203,6 +233,7 @@ class LookOut {
     const bool spins = runtime_.in_place.load(std::memory_order_relaxed) || runtime_.reserved >= 0;
     if (elapsed() > (spins ? runtime_.spin_ticks : 0)) return true;
     if (worker_.joined && (runtime_.crowded() || !runtime_.may_spin(last_look_))) return true;
+    if (runtime_.lending != nullptr && lends_now()) return true;
     return !polls_ && runtime_.watched.load(std::memory_order_relaxed) &&
            runtime_.oversubscribed.load(std::memory_order_relaxed);
   }
@@ -214,13 +245,27 @@ class LookOut {
     const bool alone = runtime_.processors.size() == 1;
     worker_.keeps = alone && worker_.back_at_once ? UINT32_MAX : 1;
     bool found = true;
-    if (const std::uint64_t us = silence_.nap_us(now_); us != 0) {
+    if (const std::uint64_t us = nap_us(); us != 0) {
       claimed_ = nap(worker_, watch_, silence_, us);
     } else {
       found = poll_for(worker_, silence_, now_);
     }
     worker_.keeps = 0;
     return found;
+  }
+
+  [[nodiscard]] bool lends_now() const noexcept {
+    return worker_.seat.away || runtime_.lending->lends_now(worker_.seat, elapsed(), polls_);
+  }
+
+  // The length of the nap that it takes now, lending its processor or not; 0: none.
+  [[nodiscard]] std::uint64_t nap_us() noexcept {
+    const std::uint64_t us = silence_.nap_us(now_);
+    if (runtime_.lending == nullptr) return us;
+    if (worker_.seat.away) runtime_.lending->take_back_if_free_unless_wanted(worker_.seat);
+    if (!worker_.seat.away && !lends_now()) return us;
+    const std::uint64_t spins = worker_.seat.away ? 0 : runtime_.spin_ticks;
+    return std::max(us, silence_.pause_us(now_, spins));
   }
 
   Worker& worker_;
@@ -278,9 +323,74 @@ void turn_to_program(Worker& worker) noexcept {
   if (worker.owes_wake_up) pass_wake_up_on(worker);
 }
 
+namespace {
+
+// A spare worker that this process has a processor for looks for a task, for as long as an idle
+// worker spins at most.
+Task* look_out_on_loan(Worker& worker) noexcept {
+  const RuntimeState& runtime = *worker.runtime;
+  worker.recorder.enter(Activity::idle);
+  const std::uint64_t begin = base::ticks();
+  for (std::uint64_t now = begin; now - begin <= runtime.spin_ticks; now = base::ticks()) {
+    if (runtime.stopping.load(std::memory_order_acquire) || must_leave(worker)) return nullptr;
+    if (Task* const task = find_claimed(worker, now - begin >= runtime.patience)) return task;
+    for (int pause = 0; pause < 8; ++pause) base::pause();
+  }
+  return nullptr;
+}
+
+// Tasks that are tied to a spare worker go on although its processor has gone back, for they can
+// run nowhere else: if it is not free within a millisecond, beside its owner.
+Task* run_tied_anyway(Worker& worker) noexcept {
+  Lending& lending = *worker.runtime->lending;
+  constexpr std::uint64_t patience_ns = 1'000'000;
+  const std::uint64_t begin = base::monotonic_ns();
+  while (!lending.borrow(worker.seat) && !lending.begin_loan(worker.seat)) {
+    if (base::monotonic_ns() - begin > patience_ns) break;
+    lending.await(worker.seat, patience_ns / 4);
+  }
+  return find_claimed(worker, true);
+}
+
+// Its tasks are left to other workers.
+void give_processor_back(Worker& worker) noexcept {
+  RuntimeState& runtime = *worker.runtime;
+  LocalQueues* const queues = worker.membership->group->policy->local_queues(
+      worker.membership->index);
+  if (queues != nullptr) queues->close();
+  runtime.lending->give_back(worker.seat);
+  if (worker.some_ready()) pass_wake_up_on(worker);
+}
+
+// idle() for a spare worker: it sleeps at its bell in the table, where another process or a worker
+// of this one wakes it when this process has got its processor.
+[[gnu::noinline]] Task* idle_as_spare(Worker& worker) noexcept {
+  RuntimeState& runtime = *worker.runtime;
+  Task* task = nullptr;
+  while (task == nullptr && !runtime.stopping.load(std::memory_order_acquire)) {
+    if (runtime.lending->begin_loan(worker.seat)) {
+      task = look_out_on_loan(worker);
+      if (task == nullptr) give_processor_back(worker);
+    } else if (worker.has_others()) {
+      task = run_tied_anyway(worker);
+    } else {
+      worker.recorder.enter(Activity::away);
+      worker.parked.store(true, std::memory_order_release);
+      runtime.lending->await(worker.seat, 0);
+      worker.parked.store(false, std::memory_order_relaxed);
+    }
+  }
+  worker.recorder.enter(Activity::overhead);
+  return task;
+}
+
+}  // namespace
+
 Task* idle(Worker& worker) noexcept {
+  if (worker.seat.spare) [[unlikely]] return idle_as_spare(worker);
   RuntimeState& runtime = *worker.runtime;
   worker.recorder.enter(Activity::idle);
+  if (runtime.lending != nullptr) runtime.lending->want_nothing();
   Task* task = nullptr;
   bool fresh = true;
   while (task == nullptr && !runtime.stopping.load(std::memory_order_acquire)) {

@@ -47,6 +47,12 @@ void judge_poll(RuntimeState& runtime, const std::uint64_t spent) noexcept {
   if (now != cost) runtime.poll_gap.store(now * polls_share, std::memory_order_relaxed);
 }
 
+// An own worker that sleeps has been woken for the ready tasks, and takes its processor back.
+[[gnu::noinline]] void look_for_processors(RuntimeState& runtime) noexcept {
+  const std::int64_t ready = runtime.parking.may_be_asleep() ? 0 : runtime.groups.ready();
+  runtime.lending->look(ready, runtime.begun());
+}
+
 }  // namespace
 
 [[gnu::noinline]] int poll(Worker& worker, const bool often) noexcept {
@@ -107,6 +113,14 @@ Polling RuntimeState::polling(Worker& reader) const noexcept {
     most = std::max(most, polling_of(*poller));
   }
   return most;
+}
+
+// Without MPI and without lending, this costs one read: where ranks lend processors, start.cpp
+// adds a poller that never has anything outstanding.
+Polling RuntimeState::polling_between_tasks(Worker& reader) noexcept {
+  if (pollers.load(std::memory_order_relaxed) == nullptr) return Polling::none;
+  if (lending != nullptr && lending->is_look_due()) [[unlikely]] look_for_processors(*this);
+  return polling(reader);
 }
 
 Polling RuntimeState::ring(Worker& reader) const noexcept {

@@ -19,18 +19,24 @@ using task::State;
 
 namespace {
 
+void push_to_inbox(Worker& to, Task& task) noexcept {
+  Task* head = to.inbox.load(std::memory_order_relaxed);
+  do {
+    task.next_ready = head;
+  } while (!to.inbox.compare_exchange_weak(head, &task, std::memory_order_release,
+                                           std::memory_order_relaxed));
+}
+
 // A tied task, or a task on a native stack, goes back to its own thread and to no other.
 void post(Worker& from, Worker& to, Task& task) noexcept {
   if (to.foreign()) {
     to.bell.notify();
     return;
   }
-  Task* head = to.inbox.load(std::memory_order_relaxed);
-  do {
-    task.next_ready = head;
-  } while (!to.inbox.compare_exchange_weak(head, &task, std::memory_order_release,
-                                           std::memory_order_relaxed));
-  if (from.wakes != nullptr) [[unlikely]] {
+  push_to_inbox(to, task);
+  if (to.seat.spare) [[unlikely]] {
+    to.runtime->lending->ring(to.seat);
+  } else if (from.wakes != nullptr) [[unlikely]] {
     constexpr int places = base::Parking::cluster_places;
     from.wakes[to.id / places] |= std::uint32_t{1} << (to.id % places);
   } else {
@@ -189,6 +195,7 @@ bool rests(const RuntimeState& runtime, const Worker* const self) noexcept {
 
 bool Worker::some_gave_way() const noexcept {
   if (!behind.empty()) return true;
+  if (must_leave(*this)) [[unlikely]] return false;
   if (runtime->behind_count.load(std::memory_order_relaxed) == 0) return false;
   for (const Membership* place = membership; place != nullptr; place = place->outer) {
     if (place->group->behind_count.load(std::memory_order_relaxed) != 0) return true;
@@ -375,6 +382,7 @@ Entry steal_near_first(Worker& worker, const bool eager) noexcept {
 
 Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
   RuntimeState& runtime = *worker.runtime;
+  if (must_leave(worker)) [[unlikely]] return {};
   if (runtime.lineage.is_behind()) [[unlikely]] notes::catch_up(worker);
   if (worker.only_queue != nullptr) return find_in_only_queue(worker, eager);
   flush_tally(worker);
@@ -395,6 +403,7 @@ Entry take_others(Worker& worker) noexcept {
     if (worker.inbox_taken != nullptr) worker.turn_of_others.next_pick();
     return {task, true};
   }
+  if (must_leave(worker)) [[unlikely]] return {};
   if (Task* const task = take_behind(worker, false)) {
     // The next task that gave way follows after one pick by the policy, whatever this pick finds.
     if (worker.some_gave_way()) worker.turn_of_others.after_one_pick();

@@ -33,6 +33,11 @@ void put_behind(Worker& worker, Task& task, bool tied, std::uint64_t before) noe
 // the worker takes the task itself.
 void wake_neighbour(Worker& worker) noexcept;
 
+// Whether a spare worker must give its processor back before it begins another task.
+[[nodiscard]] inline bool must_leave(const Worker& worker) noexcept {
+  return worker.seat.spare && !worker.runtime->lending->may_run(worker.seat);
+}
+
 // Whether no task is ready and no worker runs one, except `self`, which may be null.
 [[nodiscard]] bool rests(const RuntimeState& runtime, const Worker* self) noexcept;
 

@@ -124,8 +124,9 @@ struct Above {
 };
 
 struct RuntimeState {
+  // `its_lending` may be null.
   RuntimeState(const base::Options& its_options, Share its_share, int workers_wanted,
-               int joiners_max, base::Topology& topology);
+               int joiners_max, base::Topology& topology, std::unique_ptr<Lending> its_lending);
   ~RuntimeState();
 
   const base::Options options;
@@ -138,7 +139,10 @@ struct RuntimeState {
   base::SlabPool small_slots;
   fiber::StackPool stacks;
   base::Parking parking;
+  std::unique_ptr<Lending> lending;   // null: ranks of the node lend no processors; constant while
+                                      // workers run
   WorkerList workers;
+  const int spare_workers;            // for processors of other ranks: the last ones at the start
   Groups groups;
   task::Lineage lineage;              // as the policy needs it
   bool one_at_a_time = false;         // the policy takes all
@@ -208,6 +212,8 @@ struct RuntimeState {
   // True while a plug-in has something open, and so looks for stalls itself.
   [[nodiscard]] bool watched_elsewhere(Worker& reader) const noexcept;
   [[nodiscard]] Polling polling(Worker& reader) const noexcept;
+  // polling() for a worker between two tasks; also looks whether other ranks lend a processor.
+  [[nodiscard]] Polling polling_between_tasks(Worker& reader) noexcept;
   // This number of ticks has passed between two polls while tasks ran.
   void note_polls_apart(const std::uint64_t ticks) noexcept {
     const std::uint64_t before = polls_apart.load(std::memory_order_relaxed);

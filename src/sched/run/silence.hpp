@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "sched/lend/rule.hpp"
+
 namespace imbrex::sched {
 
 struct NapLimits {
@@ -61,6 +63,14 @@ class Silence {
   [[nodiscard]] std::uint64_t nap_us(const std::uint64_t now) const noexcept {
     if (limits_.most_us == 0 || lasts(now) < before_naps()) return 0;
     return std::min(lasts(now) / limits_.us / share, limits_.most_us);
+  }
+
+  // For a worker that lends its processor meanwhile: the microseconds until its next poll. 0: it
+  // does not lend yet, because a message within `spin_ticks` shall not wait for a nap.
+  [[nodiscard]] std::uint64_t pause_us(const std::uint64_t now,
+                                       const std::uint64_t spin_ticks) const noexcept {
+    if (limits_.most_us == 0 || lasts(now) < spin_ticks) return 0;
+    return lend::rule::poll_pause_us(lasts(now) / limits_.us);
   }
 
  private:

@@ -25,6 +25,7 @@
 #include "base/slab.hpp"
 #include "fiber/fiber.hpp"
 #include "flight/writer.hpp"
+#include "sched/lend/lending.hpp"
 #include "sched/policy/stealing.hpp"
 #include "sched/run/group.hpp"
 #include "task/ending/complete.hpp"
@@ -194,14 +195,17 @@ struct Worker {
   std::thread thread;                // none for worker 0 and foreign threads
   std::atomic<bool> left{false};     // its thread has stopped, and does not use the worker any more
   std::atomic<pid_t> thread_id{0};   // the system's; its thread writes, watching threads read
+  Seat seat;                         // its processor, if ranks lend theirs
 
   [[nodiscard]] bool foreign() const noexcept { return id == no_worker; }
   // `place` is the group joined last from now on.
   void serve(Membership& place) noexcept {
     membership = &place;
     group = place.group->id;
-    queues = place.group->policy->local_queues(place.index);
-    only_queue = place.group->policy->only_queue();
+    // A spare worker takes no short way: its search for a task then finds that its processor must
+    // go back, and other workers need not check that.
+    queues = seat.spare ? nullptr : place.group->policy->local_queues(place.index);
+    only_queue = seat.spare ? nullptr : place.group->policy->only_queue();
     enough = std::min<std::int64_t>(enough_most, 64 * std::int64_t{place.group->size});
   }
   // The group after `inner` in the chain goes first. REQUIRES: the worker belongs to that group and

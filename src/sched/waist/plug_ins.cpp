@@ -91,6 +91,9 @@ template <class Question>
 bool nothing_ready() noexcept {
   const Worker* const worker = sched::current_worker();
   if (worker == nullptr) [[unlikely]] return ask_for_visitor([] { return nothing_ready(); });
+  // A task that polls in place would keep its processor from ranks that want one.
+  const sched::Lending* const lending = worker->runtime->lending.get();
+  if (lending != nullptr && lending->others_want()) return false;
   return worker->runtime->in_place.load(std::memory_order_relaxed) &&
          !worker->has_others() && !worker->some_ready() && !worker->runtime->triggers->active();
 }

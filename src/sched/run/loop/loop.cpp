@@ -53,8 +53,8 @@ bool has_nothing_else(const Worker& worker, const Task& task) noexcept {
     return false;
   }
   const Membership& place = *worker.membership;
-  return worker.queues != nullptr ? worker.queues->empty()
-                                  : place.group->policy->empty(place.index);
+  if (worker.queues != nullptr) return worker.queues->empty();
+  return !must_leave(worker) && place.group->policy->empty(place.index);
 }
 
 // Returns the only ready task if the worker has nothing else to run: it needs no queue.
@@ -151,7 +151,7 @@ Task* finish(Worker& worker, Task& task) noexcept {
       worker->task = nullptr;
       end_body(*worker, *task, worker->tally, outcome);
     }
-    poll_if_due(*worker, worker->runtime->polling(*worker));
+    poll_if_due(*worker, worker->runtime->polling_between_tasks(*worker));
     task = queue_all_but_next(*worker, outcome);
   } while (task != nullptr && is_simple(*task));
   return task;
@@ -180,7 +180,7 @@ Task* finish(Worker& worker, Task& task) noexcept {
       worker = &destroy_result(*worker, *task);
     }
     task = finish(*worker, *task);
-    poll_if_due(*worker, worker->runtime->polling(*worker));
+    poll_if_due(*worker, worker->runtime->polling_between_tasks(*worker));
   }
   return *worker;
 }
