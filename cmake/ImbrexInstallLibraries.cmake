@@ -5,7 +5,8 @@
 function(imbrex_targets variable)
   set(found "")
   foreach(target ${ARGN})
-    if(TARGET ${target} AND NOT (IMBREX_CORE AND target MATCHES "^imbrex(_tsan|_omp)?$"))
+    if(TARGET ${target} AND NOT (IMBREX_CORE AND
+        target MATCHES "^imbrex(_tsan|_omp|_gomp|_libomp|_libiomp)?$"))
       list(APPEND found ${target})
     endif()
   endforeach()
@@ -15,7 +16,8 @@ endfunction()
 include(ImbrexBuildFirst)
 imbrex_targets(imbrex_runtime imbrex imbrex_mpi imbrex_preload)
 imbrex_targets(imbrex_variants imbrex_tsan imbrex_mpi_tsan)
-imbrex_targets(imbrex_compat imbrex_omp imbrex_hcmpi)
+set(imbrex_omp_faces imbrex_gomp imbrex_libomp imbrex_libiomp)
+imbrex_targets(imbrex_compat imbrex_omp ${imbrex_omp_faces} imbrex_hcmpi)
 imbrex_targets(imbrex_programs imbrex-simulate imbrex-explain)
 # As a part of another project this is one of many, and installs what that one has built.
 if(PROJECT_IS_TOP_LEVEL)
@@ -81,8 +83,13 @@ endif()
 if(TARGET imbrex_omp)
   # Apart from other libraries: who names this folder wants it instead of the compiler's.
   set_target_properties(imbrex_omp PROPERTIES INSTALL_RPATH "$ORIGIN/..")
-  install(TARGETS imbrex_omp EXPORT imbrex_omp
+  set_target_properties(${imbrex_omp_faces} PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS imbrex_omp ${imbrex_omp_faces} EXPORT imbrex_omp
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/imbrex COMPONENT compat NAMELINK_SKIP)
+  # A name that packages of libomp without versions give it.
+  install(CODE "file(CREATE_LINK libomp.so.5
+    \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/imbrex/libomp.so SYMBOLIC)"
+    COMPONENT compat)
   install(EXPORT imbrex_omp NAMESPACE imbrex:: FILE imbrex-omp.cmake
     DESTINATION ${imbrex_package} COMPONENT compat)
 endif()

@@ -414,11 +414,8 @@ def openmp(facts):
              if re.match(r"lib(gomp\.so\.1$|omp\.so|iomp5\.so)", os.path.basename(name))}
     value = ", ".join(path or name for name, path in found.items()) or "not used by the program"
     if len(found) > 1:
-        return [Finding(WARN, value, "two OpenMP libraries start twice as many threads: link with "
-                        "one")]
-    if found and not imbrex_run.has_gomp(linked):
-        return [Finding(NOTE, value, "imbrex does not replace this library: only GCC's -fopenmp "
-                        "makes tasks of imbrex")]
+        return [Finding(NOTE, value, "two OpenMP libraries start twice as many threads; by `imbrex "
+                        "run` both are one runtime")]
     return [found_ok(value)]
 
 

@@ -98,10 +98,10 @@ def prepare(options, command):
     """Returns whose launcher the command is, if it is one; the command to start, and the variables
     of its environment."""
     libraries = options.libraries or find_libraries()
-    preloaded = [omp_library(libraries)]
     is_launcher = LAUNCHERS.match(os.path.basename(command[0])) is not None
     kind = kind_of_launcher(command[0]) if is_launcher else None
     program, linked, before = application(command if kind is None else command[1:])
+    preloaded = omp_libraries(libraries, linked)
     warn_without_openmp(options, program, linked, before)
     if not options.no_mpi:
         interface = choose_interface(command, kind, program, linked)
@@ -122,7 +122,7 @@ def prepare(options, command):
     if kind == "slurm":
         return kind, *by_slurm(command, variables, preloaded)
     handed_on = {name: value for name, value in os.environ.items()
-                 if name.startswith(("IMBREX_", "OMP_", "GOMP_"))}
+                 if name.startswith(("IMBREX_", "OMP_", "GOMP_", "KMP_"))}
     handed_on = {**handed_on, **variables, **imbrex_deaths.VARIABLES}
     command = HANDED_BY[kind](command, handed_on, preloaded)
     if kind == "mpich" and imbrex_deaths.lists_all(command[0]):
@@ -254,12 +254,27 @@ def find_libraries():
     raise CommandError("libimbrex.so is not beside this command: name its folder by --libraries")
 
 
-def omp_library(libraries):
+def omp_libraries(libraries, linked):
+    """Returns the faces of imbrex's OpenMP that a program with these libraries needs: that for GCC,
+    and those for other compilers that it is linked with."""
+    faces = ["libgomp.so.1", *faces_of_llvm(linked or ())]
+    return [omp_library(libraries, name) for name in faces]
+
+
+def omp_library(libraries, name):
     for folder in ("omp", "imbrex"):  # built, installed
-        library = os.path.join(libraries, folder, "libgomp.so.1")
+        library = os.path.join(libraries, folder, name)
         if os.path.exists(library):
-            return os.path.join(os.path.dirname(os.path.realpath(library)), "libgomp.so.1")
-    raise CommandError(f"{libraries} has no libgomp.so.1 of imbrex, in omp/ or imbrex/")
+            return os.path.join(os.path.dirname(os.path.realpath(library)), name)
+    raise CommandError(f"{libraries} has no {name} of imbrex, in omp/ or imbrex/")
+
+
+def faces_of_llvm(linked):
+    """The OpenMP library of clang, that of Intel, or both."""
+    names = [os.path.basename(name) for name in linked]
+    patterns = (("libomp.so.5", r"libomp\.so"), ("libiomp5.so", r"libiomp5\.so"))
+    return [face for face, pattern in patterns
+            if any(re.match(pattern, name) for name in names)]
 
 
 def first_of(folder, name):
@@ -363,29 +378,39 @@ def interface_of(linked):
     return None
 
 
-def has_gomp(linked):
-    return any(os.path.basename(name) == "libgomp.so.1" for name in linked)
+def has_openmp(linked):
+    return bool(faces_of_llvm(linked)) or any(os.path.basename(name) == "libgomp.so.1"
+                                              for name in linked)
 
 
 def warn_without_openmp(options, program, linked, before):
-    """OpenMP of another compiler, or none, where the user has asked for threads. `before`: the
+    """Warns of a program without OpenMP where the user has asked for threads. `before`: the
     commands in front of the program, one of which may run it, or take it for an argument."""
-    if linked is None or has_gomp(linked):
+    if linked is None or has_openmp(linked):
         return
-    other = next((name for name in linked if re.match(r"lib(omp|iomp5)\.so", name)), None)
     threads = options.threads or os.environ.get("OMP_NUM_THREADS", "1")
-    if other is not None:
-        what = f"{other}, which imbrex does not replace: only GCC's -fopenmp makes tasks of imbrex"
-    elif interface_of(linked) is None and any(map(may_load, [*before, program])):
+    if interface_of(linked) is None and any(map(may_load, [*before, program])):
         return
+    contained = static_openmp(program)
+    if contained is not None:
+        what = (f"no OpenMP library and contains {contained}.a: its regions do not run on imbrex; "
+                f"link it with {contained}.so")
     elif str(threads) != "1":
-        what = (f"no libgomp.so.1, so {threads} threads of OpenMP are for nothing: compile and "
-                "link it by GCC with -fopenmp")
+        what = (f"no OpenMP library, so {threads} threads of OpenMP are for nothing: compile and "
+                "link it with -fopenmp")
     elif interface_of(linked) is None:
-        what = ("neither libgomp.so.1 (GCC's -fopenmp) nor an MPI: nothing of it runs on imbrex")
+        what = "neither an OpenMP library (-fopenmp) nor an MPI: nothing of it runs on imbrex"
     else:
         return
     print(f"imbrex run: warning: {program} is linked with {what}", file=sys.stderr)
+
+
+def static_openmp(program):
+    """The OpenMP runtime that a program contains, by texts that are in no other code; or None."""
+    with open(program, "rb") as file:
+        code = file.read()
+    texts = {"libgomp": b"GOMP_SPINCOUNT", "libomp": b"__KMP_REGISTERED_LIB_"}
+    return next((name for name, text in texts.items() if text in code), None)
 
 
 def may_load(program):
@@ -420,7 +445,7 @@ def application(words):
         linked = libraries_of(program)
         if linked:
             found = program, linked
-            if has_gomp(linked) or interface_of(linked) is not None:
+            if has_openmp(linked) or interface_of(linked) is not None:
                 break
     before = commands[:commands.index(found[0])] if found[0] else commands
     return *found, before

@@ -23,7 +23,8 @@ class RunTest(unittest.TestCase):
         (self.libraries / "omp").mkdir(parents=True)
         self.omp = self.libraries / "omp" / "libgomp.so.1"
         self.mpi = self.libraries / "libimbrex_mpi_openmpi.so"
-        for library in (self.omp, self.mpi):
+        self.llvm = self.omp.with_name("libomp.so.5")
+        for library in (self.omp, self.llvm, self.omp.with_name("libiomp5.so"), self.mpi):
             # Empty libraries: the loader takes them.
             subprocess.run(["cc", "-shared", "-o", library, "-x", "c", "/dev/null"], check=True)
         self.launcher("mpirun", "mpirun (Open MPI) 4.1.4")
@@ -237,17 +238,29 @@ class RunTest(unittest.TestCase):
     def test_programs_without_openmp_are_told(self):
         self.linked_with("plain", "libplain.so")
         text = self.run_it("plain").stderr
-        self.assertRegex(text, "^imbrex run: warning: .*/plain is linked with neither libgomp")
+        self.assertRegex(text, "^imbrex run: warning: .*/plain is linked with neither an OpenMP")
         self.assertIn("so 4 threads of OpenMP are for nothing",
                       self.run_it("--threads", "4", "env", self.root / "plain").stderr)
-        self.linked_with("clang", "libomp.so.5")
-        self.assertIn("linked with libomp.so.5, which imbrex does not replace",
-                      self.run_it("mpirun", "-n", "2", "clang").stderr)
+        self.script("contains", "")
+        subprocess.run(["cc", "-o", self.root / "contains", "-x", "c", "-"], check=True,
+                       input=b"const char *text = \"__KMP_REGISTERED_LIB_\";\n"
+                             b"int main(void) { return text[0] == 0; }")
+        self.assertIn("contains libomp.a", self.run_it("contains").stderr)
         self.linked_with("gcc", "libgomp.so.1")
         self.linked_with("mpi", "libmpi.so.40")
         for program in ("gcc", "mpi", "program"):
             self.assertEqual(self.run_it(program).stderr, "", program)
         self.assertEqual(self.run_it("--threads", "4", "gcc").stderr, "")
+
+    def test_the_faces_are_those_that_the_program_needs(self):
+        intel = self.omp.with_name("libiomp5.so")
+        for soname, faces in (("libgomp.so.1", [self.omp]), ("libomp.so.5", [self.omp, self.llvm]),
+                              ("libiomp5.so", [self.omp, intel])):
+            self.linked_with("made", soname)
+            result = self.run_it("--no-mpi", "program", self.root / "made")
+            self.assertEqual(result.stderr, "")
+            preloaded = [line for line in result.stdout.splitlines() if "LD_PRELOAD" in line]
+            self.assertEqual(preloaded, ["LD_PRELOAD=" + ":".join(map(str, faces))])
 
     def test_a_program_that_may_load_libraries_is_not_warned_of(self):
         """Python loads the MPI itself, or in its own library; a script may start any program."""

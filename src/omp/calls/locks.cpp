@@ -7,6 +7,7 @@
 // one waiter; other tasks may be faster. Why no wake-up is lost: a sleeping task has made the word
 // 2 and found it taken. Only the task that frees the lock changes a 2, and then wakes one; a task
 // that takes it after sleeping leaves a 2, because others may sleep.
+#include "omp/calls/locks.hpp"
 
 #include <atomic>
 
@@ -34,6 +35,8 @@ bool try_take_uncounted(int& lock) noexcept {
                                             std::memory_order_relaxed);
 }
 
+}  // namespace
+
 bool try_take(int& lock) noexcept {
   if (!try_take_uncounted(lock)) return false;
   count(1);
@@ -54,6 +57,8 @@ void put(int& lock) noexcept {
   count(-1);
   if (word(lock).exchange(0, std::memory_order_release) == 2) wake_one(&lock);
 }
+
+namespace {
 
 int region_lock = 0;  // of critical regions without a name
 int atomic_lock = 0;
@@ -133,35 +138,24 @@ void GOMP_critical_name_end(void** word) { put(*reinterpret_cast<int*>(word)); }
 void GOMP_atomic_start() { take(atomic_lock, "atomic"); }
 void GOMP_atomic_end() { put(atomic_lock); }
 
-// The default version of a name, and the old one. For C, and for Fortran with its underscore.
-#define IMBREX_OMP_VERSION(function, name, version) \
-  asm(".symver " #function "," #name version);
+// A function for C, and for Fortran with its underscore.
+#define IMBREX_OMP_LOCK(type, name, arguments, body) \
+  type name arguments body                           \
+  type name##_ arguments body
 
-#define IMBREX_OMP_LOCK(type, name, arguments, body)          \
-  type imbrex_##name arguments body                           \
-  type imbrex_##name##_ arguments body                        \
-  type imbrex_old_##name arguments body                       \
-  type imbrex_old_##name##_ arguments body                    \
-  IMBREX_OMP_VERSION(imbrex_##name, name, "@@OMP_3.0")        \
-  IMBREX_OMP_VERSION(imbrex_##name##_, name##_, "@@OMP_3.0")  \
-  IMBREX_OMP_VERSION(imbrex_old_##name, name, "@OMP_1.0")     \
-  IMBREX_OMP_VERSION(imbrex_old_##name##_, name##_, "@OMP_1.0")
-
-#define IMBREX_OMP_NEST_LOCK(type, name, body, old_body)          \
-  type imbrex_##name(NestLock* nest) body                         \
-  type imbrex_old_##name(OldNestLock* nest) old_body              \
-  type imbrex_old_##name##_(OldNestLock* nest) old_body           \
-  IMBREX_OMP_VERSION(imbrex_##name, name, "@@OMP_3.0")            \
-  IMBREX_OMP_VERSION(imbrex_old_##name, name, "@OMP_1.0")         \
-  IMBREX_OMP_VERSION(imbrex_old_##name##_, name##_, "@OMP_1.0")   \
-  /* Fortran's variable has room for an address only. */          \
-  type imbrex_##name##_(NestLock** address) {                     \
-    NestLock* const nest = *address;                              \
-    body                                                          \
-  }                                                               \
-  IMBREX_OMP_VERSION(imbrex_##name##_, name##_, "@@OMP_3.0")
+// The functions of OpenMP before 3.0 have their own kind of lock. Fortran's variable has room for
+// an address only, and so has that of LLVM's omp.h.
+#define IMBREX_OMP_NEST_LOCK(type, name, body, old_body) \
+  type name(NestLock* nest) body                         \
+  type old_##name(OldNestLock* nest) old_body            \
+  type old_##name##_(OldNestLock* nest) old_body         \
+  type name##_(NestLock** address) {                     \
+    NestLock* const nest = *address;                     \
+    body                                                 \
+  }
 
 IMBREX_OMP_LOCK(void, omp_init_lock, (int* lock), { *lock = 0; })
+IMBREX_OMP_LOCK(void, omp_init_lock_with_hint, (int* lock, int), { *lock = 0; })
 IMBREX_OMP_LOCK(void, omp_destroy_lock, (int*), {})
 IMBREX_OMP_LOCK(void, omp_set_lock, (int* lock), { take(*lock, "lock"); })
 IMBREX_OMP_LOCK(void, omp_unset_lock, (int* lock), { put(*lock); })
@@ -173,25 +167,18 @@ IMBREX_OMP_NEST_LOCK(void, omp_unset_nest_lock, { put_nested(*nest); }, { put_ol
 IMBREX_OMP_NEST_LOCK(int, omp_test_nest_lock, { return take_nested(*nest, false); },
                      { return take_old(*nest, false); })
 
-void imbrex_omp_init_nest_lock(NestLock* nest) { *nest = {}; }
-void imbrex_old_omp_init_nest_lock(OldNestLock* nest) { *nest = {}; }
-void imbrex_old_omp_init_nest_lock_(OldNestLock* nest) { *nest = {}; }
-void imbrex_omp_init_nest_lock_(NestLock** address) { *address = new NestLock{}; }
-void imbrex_omp_destroy_nest_lock(NestLock*) {}
-void imbrex_old_omp_destroy_nest_lock(OldNestLock*) {}
-void imbrex_old_omp_destroy_nest_lock_(OldNestLock*) {}
-void imbrex_omp_destroy_nest_lock_(NestLock** address) {
+void omp_init_nest_lock(NestLock* nest) { *nest = {}; }
+void old_omp_init_nest_lock(OldNestLock* nest) { *nest = {}; }
+void old_omp_init_nest_lock_(OldNestLock* nest) { *nest = {}; }
+void omp_init_nest_lock_(NestLock** address) { *address = new NestLock{}; }
+void omp_init_nest_lock_with_hint_(NestLock** address, int) { *address = new NestLock{}; }
+void omp_destroy_nest_lock(NestLock*) {}
+void old_omp_destroy_nest_lock(OldNestLock*) {}
+void old_omp_destroy_nest_lock_(OldNestLock*) {}
+void omp_destroy_nest_lock_(NestLock** address) {
   delete *address;
   *address = nullptr;
 }
-IMBREX_OMP_VERSION(imbrex_omp_init_nest_lock, omp_init_nest_lock, "@@OMP_3.0")
-IMBREX_OMP_VERSION(imbrex_old_omp_init_nest_lock, omp_init_nest_lock, "@OMP_1.0")
-IMBREX_OMP_VERSION(imbrex_omp_init_nest_lock_, omp_init_nest_lock_, "@@OMP_3.0")
-IMBREX_OMP_VERSION(imbrex_old_omp_init_nest_lock_, omp_init_nest_lock_, "@OMP_1.0")
-IMBREX_OMP_VERSION(imbrex_omp_destroy_nest_lock, omp_destroy_nest_lock, "@@OMP_3.0")
-IMBREX_OMP_VERSION(imbrex_old_omp_destroy_nest_lock, omp_destroy_nest_lock, "@OMP_1.0")
-IMBREX_OMP_VERSION(imbrex_omp_destroy_nest_lock_, omp_destroy_nest_lock_, "@@OMP_3.0")
-IMBREX_OMP_VERSION(imbrex_old_omp_destroy_nest_lock_, omp_destroy_nest_lock_, "@OMP_1.0")
 
 }
 #pragma GCC visibility pop

@@ -8,14 +8,20 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "omp/environment/others.hpp"
+
 namespace imbrex::omp {
 
 namespace {
 
-void print(const char* const format, std::va_list values) {
+void print(const char* const kind, const char* const format, std::va_list values) {
   char text[1024];
   std::vsnprintf(text, sizeof text, format, values);
-  std::fprintf(stderr, "\nlibgomp: %s\n", text);
+  if (speaks_llvm.load(std::memory_order_relaxed)) {
+    std::fprintf(stderr, "OMP: %s #0: %s\n", kind, text);  // #0: not of libomp's catalogue
+  } else {
+    std::fprintf(stderr, "\nlibgomp: %s\n", text);
+  }
 }
 
 }  // namespace
@@ -26,7 +32,7 @@ void fatal(const char* const format, ...) {
   while (ends.exchange(true, std::memory_order_relaxed)) pause();
   std::va_list values;
   va_start(values, format);
-  print(format, values);
+  print("Error", format, values);
   va_end(values);
   std::exit(EXIT_FAILURE);
 }
@@ -34,7 +40,7 @@ void fatal(const char* const format, ...) {
 void warn(const char* const format, ...) {
   std::va_list values;
   va_start(values, format);
-  print(format, values);
+  print("Warning", format, values);
   va_end(values);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages, in the manner of libgomp: programs and their tests look for its prefix.
+// Messages, in the manner of libgomp, or of libomp where the process needs no libgomp: programs and
+// their tests look for the prefix.
 #pragma once
 
 namespace imbrex::omp {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "omp/environment/fatal.hpp"
+#include "omp/environment/others.hpp"
 #include "omp/environment/place_list.hpp"
 
 namespace imbrex::omp {
@@ -101,6 +102,23 @@ std::vector<int> from_proc_bind(Complaints& complaints) {
 
 }  // namespace
 
+namespace {
+
+// KMP_AFFINITY, for programs that need LLVM's runtime and set no variable of OpenMP: the type, and
+// the granularity. Other words ("verbose", a permutation) change nothing here.
+std::vector<Place> from_kmp_affinity(const std::string_view value, Settings& now) {
+  const auto has = [value](const std::string_view word) {
+    return value.find(word) != std::string_view::npos;
+  };
+  const bool close = has("compact");
+  if (!close && !has("scatter") && !has("balanced")) return {};
+  const Unit unit = has("granularity=core") ? Unit::cores : Unit::threads;
+  now.initial.bind = static_cast<std::uint8_t>(close ? Binding::close : Binding::spread);
+  return places_of(unit, SIZE_MAX, now.allowed);
+}
+
+}  // namespace
+
 void read_places(Settings& now) {
   Complaints complaints;
   now.bind_by_level = from_proc_bind(complaints);
@@ -115,6 +133,11 @@ void read_places(Settings& now) {
   if (const char* const value = std::getenv("GOMP_CPU_AFFINITY")) {
     std::vector<Place> others = from_cpu_affinity(value, now.allowed, complaints);
     if (places.empty()) places = std::move(others);
+  }
+  const char* const kmp = std::getenv("KMP_AFFINITY");
+  if (kmp != nullptr && places.empty() && now.bind_by_level.empty() &&
+      speaks_llvm.load(std::memory_order_relaxed)) {
+    places = from_kmp_affinity(kmp, now);
   }
   if (!refused) {
     if (!places.empty() && now.initial.bind == 0) now.initial.bind = 1;

@@ -25,8 +25,8 @@ namespace {
 struct Object {
   std::string path;
   std::vector<std::string> needs;
-  bool is_ours = false;
-  bool has_static_runtime = false;
+  bool is_ours = false;  // the runtime, or one of its faces
+  const char* static_runtime = nullptr;  // the runtime that the program contains
 };
 
 struct Search {
@@ -80,10 +80,13 @@ std::vector<std::string> needed_by(const dl_phdr_info& info, const ElfW(Phdr) & 
   return false;
 }
 
-// Constants of libgomp.a that a program does not contain otherwise.
-bool holds_runtime(const std::string_view bytes) {
-  return holds(bytes, "GOMP_SPINCOUNT") &&
-         holds(bytes, "Invalid value for environment variable %s");
+// The runtime whose constants are there: constants that a program does not contain otherwise.
+const char* runtime_in(const std::string_view bytes) {
+  if (holds(bytes, "GOMP_SPINCOUNT") && holds(bytes, "Invalid value for environment variable %s")) {
+    return "libgomp";
+  }
+  if (holds(bytes, "__KMP_REGISTERED_LIB_") && holds(bytes, "KMP_BLOCKTIME")) return "libomp";
+  return nullptr;
 }
 
 int collect(dl_phdr_info* const info, std::size_t, void* const argument) {
@@ -101,9 +104,14 @@ int collect(dl_phdr_info* const info, std::size_t, void* const argument) {
     object.is_ours = object.is_ours || (code >= begin && code < begin + header.p_memsz);
     if ((header.p_flags & (PF_R | PF_W)) == PF_R) constants.push_back(bytes);
   }
+  object.is_ours = object.is_ours || std::ranges::any_of(object.needs, [](const std::string& name) {
+    return name.starts_with("libimbrex_omp.so");
+  });
   const bool is_program = search.objects.empty();
   if (is_program && std::ranges::none_of(object.needs, &is_runtime)) {
-    object.has_static_runtime = std::ranges::any_of(constants, &holds_runtime);
+    for (const std::string_view bytes : constants) {
+      if (object.static_runtime == nullptr) object.static_runtime = runtime_in(bytes);
+    }
   }
   search.objects.push_back(std::move(object));
   return 0;
@@ -153,25 +161,31 @@ std::string who_needs(const std::vector<Object>& objects, const std::string& pat
   return "dlopen or LD_PRELOAD";
 }
 
-std::string own_path(const std::vector<Object>& objects) {
+// The file name of the face that stands for the runtime `name`.
+std::string_view face_for(const std::string_view name) {
+  if (name.starts_with("libgomp")) return "libgomp.so.1";
+  return name.starts_with("libiomp5") ? "libiomp5.so" : "libomp.so.5";
+}
+
+// The folder of the runtime, with a slash, in which its faces are, too.
+std::string own_folder(const std::vector<Object>& objects) {
   const auto own = std::ranges::find_if(objects, &Object::is_ours);
-  return own == objects.end() ? "libgomp.so.1" : own->path;
+  if (own == objects.end()) return "";
+  return own->path.substr(0, own->path.rfind('/') + 1);
 }
 
 void report_others(const std::vector<Object>& objects) {
   for (const Object& object : objects) {
     if (object.is_ours || !is_runtime(object.path) || !is_new(object.path)) continue;
     const std::string needer = who_needs(objects, object.path);
-    const bool is_gomp = file_name(object.path).starts_with("libgomp");
+    const std::string face(face_for(file_name(object.path)));
     std::fprintf(stderr,
-                 "imbrex: another OpenMP runtime is loaded: %s, needed by %s. %s\n",
-                 object.path.c_str(), needer.c_str(),
-                 is_gomp ? "OpenMP calls still reach imbrex, except calls that are bound to that "
-                           "file (dlopen with RTLD_DEEPBIND): they use threads of their own. Link "
-                           "with libgomp.so.1 instead."
-                         : "Code that was compiled for it does not run on imbrex, and its threads "
-                           "compete with imbrex's: compile that part with GCC, or set "
-                           "OMP_NUM_THREADS so that both fit.");
+                 "imbrex: another OpenMP runtime is loaded: %s, needed by %s. Code that calls it "
+                 "does not run on imbrex, and its threads compete with imbrex's. Load imbrex's "
+                 "library before it (LD_PRELOAD=%s%s); against a copy under another name, or "
+                 "RTLD_DEEPBIND, link with %s.\n",
+                 object.path.c_str(), needer.c_str(), own_folder(objects).c_str(), face.c_str(),
+                 face.c_str());
   }
 }
 
@@ -192,42 +206,65 @@ std::vector<Object> look() {
   return objects;
 }
 
+bool needs_runtime(const Object& object, const std::string_view stem) {
+  return !object.is_ours &&
+         std::ranges::any_of(object.needs, [stem](const std::string& name) {
+           return name.starts_with(stem) && is_runtime(name);
+         });
+}
+
+// Reports a function that calls of the program reach in another library than imbrex's.
+void report_if_elsewhere(const std::vector<Object>& objects, const char* const function,
+                         const char* const face) {
+  Dl_info found{};
+  void* const first = dlsym(RTLD_DEFAULT, function);
+  if (first == nullptr || dladdr(first, &found) == 0) return;
+  const auto is_it = [&found](const Object& object) {
+    return object.is_ours && object.path == found.dli_fname;
+  };
+  if (std::ranges::any_of(objects, is_it)) return;
+  std::fprintf(stderr,
+               "imbrex: %s comes from %s, so OpenMP regions do not run on imbrex. Load imbrex's "
+               "library first: LD_PRELOAD=%s%s\n",
+               function, found.dli_fname, own_folder(objects).c_str(), face);
+}
+
 // Reports on standard error if OpenMP calls of the program do not reach this library.
 void report_if_unreachable(const std::vector<Object>& objects) {
-  if (!objects.empty() && objects.front().has_static_runtime) {
-    std::fputs("imbrex: the program contains libgomp (libgomp.a, -static-libgomp): its OpenMP "
-               "regions do not run on imbrex. Link it with libgomp.so.1.\n",
-               stderr);
+  if (!objects.empty() && objects.front().static_runtime != nullptr) {
+    const std::string name = objects.front().static_runtime;
+    std::fprintf(stderr,
+                 "imbrex: the program contains %s (%s.a, %s): its OpenMP regions do not run on "
+                 "imbrex. Link it with %s.\n",
+                 name.c_str(), name.c_str(),
+                 name == "libgomp" ? "-static-libgomp" : "-static-openmp",
+                 std::string(face_for(name)).c_str());
   }
-  // The files are compared, since the address of a function is already that of the first library in
-  // the search order.
-  Dl_info found{};
-  Dl_info ours{};
-  void* const first = dlsym(RTLD_DEFAULT, "GOMP_parallel");
-  if (first == nullptr || dladdr(first, &found) == 0 ||
-      dladdr(reinterpret_cast<void*>(&look_for_others), &ours) == 0 ||
-      found.dli_fbase == ours.dli_fbase) {
-    return;
-  }
-  std::fprintf(stderr,
-               "imbrex: GOMP_parallel comes from %s, so OpenMP regions do not run on imbrex. Load "
-               "imbrex's library first: LD_PRELOAD=%s\n",
-               found.dli_fname,
-               own_path(objects).c_str());
+  const auto needs = [&objects](const std::string_view stem) {
+    return std::ranges::any_of(
+        objects, [stem](const Object& object) { return needs_runtime(object, stem); });
+  };
+  if (needs("libgomp")) report_if_elsewhere(objects, "GOMP_parallel", "libgomp.so.1");
+  if (needs("libomp")) report_if_elsewhere(objects, "__kmpc_fork_call", "libomp.so.5");
+  if (needs("libiomp5")) report_if_elsewhere(objects, "__kmpc_fork_call", "libiomp5.so");
 }
 
 }  // namespace
 
 std::atomic<bool> openmp_only{false};
+std::atomic<bool> speaks_llvm{false};
 
 bool look_for_others() {
   const std::vector<Object> objects = look();
   report_if_unreachable(objects);
-  return std::ranges::any_of(objects, [](const Object& object) {
-    return std::ranges::any_of(object.needs, [](const std::string& name) {
-      return name.starts_with("libgomp");
-    });
-  });
+  const auto is_linked = [&objects](const std::string_view stem) {
+    return std::ranges::any_of(
+        objects, [stem](const Object& object) { return needs_runtime(object, stem); });
+  };
+  const bool llvm = is_linked("libomp") || is_linked("libiomp5");
+  const bool gnu = is_linked("libgomp");
+  speaks_llvm.store(llvm && !gnu, std::memory_order_relaxed);
+  return llvm || gnu;
 }
 
 void look_for_new_others() {

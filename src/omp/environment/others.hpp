@@ -10,12 +10,16 @@
 namespace imbrex::omp {
 
 // Called at load. Also reports a program whose calls do not reach this library. Returns whether the
-// program, or a library that it has loaded by now, was linked with libgomp.
+// program, or a library that it has loaded by now, was linked with libgomp or libomp.
 [[nodiscard]] bool look_for_others();
 // Checks again, for libraries that came by dlopen(). This costs next to nothing if none came.
 void look_for_new_others();
 // In a child of fork: another thread of the parent may just have been looking.
 void forget_look() noexcept;
+
+// True if the process needs LLVM's runtime and not GCC's, as of the last look_for_others().
+// Messages are then LLVM's.
+extern std::atomic<bool> speaks_llvm;
 
 // True unless other code uses imbrex (its MPI library, a program that calls it), as of the last
 // check above: tasks then wait for each other only through OpenMP's own constructs.

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <strings.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -64,9 +65,18 @@ void read_number(const char* const name, int& number, const long long least) {
   number = static_cast<int>(*parsed);
 }
 
+// LLVM's runtime takes more words.
 std::optional<bool> boolean_in(const std::string_view text) {
+  const auto is_one_of = [text](const auto& words) {
+    return std::ranges::any_of(words, [text](const char* const word) { return is(text, word); });
+  };
   if (is(text, "true")) return true;
   if (is(text, "false")) return false;
+  if (!speaks_llvm.load(std::memory_order_relaxed)) return std::nullopt;
+  static constexpr const char* yes[] = {"1", "yes", "on", ".true.", "enabled"};
+  static constexpr const char* no[] = {"0", "no", "off", ".false.", "disabled"};
+  if (is_one_of(yes)) return true;
+  if (is_one_of(no)) return false;
   return std::nullopt;
 }
 
@@ -159,7 +169,7 @@ std::optional<std::size_t> bytes_in(const std::string_view text) {
 
 // 0: the system's default. Calls refused(name) for a malformed value.
 std::size_t read_stack_bytes(void (*const refused)(const char* name)) {
-  for (const char* const name : {"OMP_STACKSIZE", "GOMP_STACKSIZE"}) {
+  for (const char* const name : {"OMP_STACKSIZE", "GOMP_STACKSIZE", "KMP_STACKSIZE"}) {
     const auto value = value_of(name);
     if (!value) continue;
     if (const auto bytes = bytes_in(*value)) return *bytes;
@@ -246,6 +256,45 @@ void read_spin_count(Settings& now) {
   if (!valid) return refuse("GOMP_SPINCOUNT");
   const long long factor = unit.empty() ? 1 : units[at];
   now.spin_count = *number > most / factor ? most : *number * factor;
+}
+
+// Variables of LLVM's runtime, for programs that need it.
+
+// Milliseconds for which a waiting thread looks for work: only "none" and "for ever" have a
+// counterpart here, as OMP_WAIT_POLICY.
+void read_block_time(Settings& now) {
+  if (now.wait_policy >= 0) now.block_time_ms = now.wait_policy > 0 ? INT32_MAX : 0;
+  const auto value = value_of("KMP_BLOCKTIME");
+  if (!value) return;
+  const std::size_t digits = std::min(value->find_first_not_of("0123456789"), value->size());
+  const auto number = number_in(value->substr(0, digits));
+  const std::string_view unit = trimmed(value->substr(digits));
+  if (is(*value, "infinite")) {
+    now.block_time_ms = INT32_MAX;
+  } else if (number && (unit.empty() || is(unit, "ms") || is(unit, "us"))) {
+    now.block_time_ms = static_cast<int>(std::min<long long>(*number, INT32_MAX));
+    if (is(unit, "us")) now.block_time_ms /= 1000;
+  } else {
+    return refuse("KMP_BLOCKTIME");
+  }
+  if (now.wait_policy < 0 && now.block_time_ms == INT32_MAX) now.wait_policy = 1;
+  if (now.wait_policy < 0 && now.block_time_ms == 0) now.wait_policy = 0;
+}
+
+// One line for all variables that are set and not read.
+void name_unread() {
+  static constexpr std::string_view read[] = {"KMP_AFFINITY", "KMP_BLOCKTIME", "KMP_STACKSIZE",
+                                              "KMP_WARNINGS", "KMP_SETTINGS"};
+  const auto warnings = value_of("KMP_WARNINGS");
+  if (warnings && boolean_in(*warnings) == false) return;
+  std::string names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (!name.starts_with("KMP_") || std::ranges::find(read, name) != std::end(read)) continue;
+    names.append(names.empty() ? "" : ", ").append(name);
+  }
+  if (!names.empty()) warn("imbrex does not read %s", names.c_str());
 }
 
 constexpr const char* schedule_names[] = {"RUNTIME", "STATIC", "DYNAMIC", "GUIDED", "AUTO"};
@@ -339,6 +388,10 @@ void read_settings(Settings& now) {
   now.processors = processors_granted(static_cast<int>(now.allowed.size()));
   now.initial.threads = now.processors;
   now.initial.chunk = 1;
+  if (speaks_llvm.load(std::memory_order_relaxed)) {  // each library's own default
+    now.initial.schedule = Schedule::by_blocks;
+    now.initial.chunk = 0;
+  }
   now.affinity_format = "level %L thread %i affinity %A";
   read_boolean("OMP_DYNAMIC", now.initial.dynamic);
   read_boolean("OMP_CANCELLATION", now.cancellation);
@@ -353,6 +406,10 @@ void read_settings(Settings& now) {
   read_levels(now);
   read_schedule(now.initial);
   read_wait_policy(now);
+  if (speaks_llvm.load(std::memory_order_relaxed)) {
+    read_block_time(now);
+    name_unread();
+  }
   read_spin_count(now);
   read_offload(now);
   read_allocator(now.initial);

@@ -53,6 +53,7 @@ struct Settings {
   int teams_thread_limit = 0;
   int wait_policy = -1;                // OMP_WAIT_POLICY: 1 active, 0 passive
   long long spin_count = 0;            // GOMP_SPINCOUNT, or by OMP_WAIT_POLICY
+  int block_time_ms = 200;             // KMP_BLOCKTIME, or by OMP_WAIT_POLICY
   const char* offload = "DEFAULT";     // OMP_TARGET_OFFLOAD
   std::string affinity_format;
   int processors = 1;                  // how many are allowed and granted

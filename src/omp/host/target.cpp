@@ -130,7 +130,7 @@ void copy_block(const std::size_t element, const int dimensions, const std::size
 }
 
 void wait_before(void** const depend) {
-  if (depend != nullptr && current().team->group != nullptr) wait_for_accesses(depend);
+  if (depend != nullptr && current().team->group != nullptr) wait_for_accesses({.gnu = depend});
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "imbrex/detail/waist.hpp"
 #include "omp/environment/seats.hpp"
 #include "omp/environment/settings.hpp"
+#include "omp/region/block_cache.hpp"
 
 namespace imbrex::omp {
 
@@ -25,6 +26,7 @@ using Function = void (*)(void* data);
 struct Team;
 struct Taskgroup;   // tasks/tasks.hpp
 struct Share;       // sharing/share.hpp
+struct IterationFlags;  // llvm/sharing/flags.hpp
 struct Implicit;
 struct Initial;
 struct PoolThread;  // thread_pool.hpp
@@ -43,6 +45,8 @@ struct Context {
   bool is_explicit = false;
   bool is_final = false;
   Form form = Form::task;
+  std::uint8_t next_bind = 0;      // clauses of the next region, for which LLVM's compilers have
+  int next_threads = 0;            // calls of their own; 0: none
   Variables variables;
   Context* included = nullptr;     // the innermost included task that runs in it
 };
@@ -59,6 +63,9 @@ struct Implicit : Context {
   std::uint64_t trip = 0;        // for a static schedule: number of chunks it has had
   std::uint64_t begin = 0;       // its chunk of an ordered loop; equal: none
   std::uint64_t end = 0;
+  IterationFlags* flags = nullptr;  // of its ordered(n) loop
+  bool ordered = false;          // its loop, which LLVM's compilers tell at the beginning only
+  bool in_sections = false;      // it has been given a section, and not yet the end
   MemberPlace place;
   detail::Entered entered;
 };
@@ -146,6 +153,13 @@ struct Team {
   Team& operator=(const Team&) = delete;
 };
 
+// A thread's copy of a threadprivate variable; owned.
+struct PrivateCopy {
+  const void* original;
+  void* memory;
+  void (*destroy)(void* copy);  // null: no destructor
+};
+
 // The code of a thread outside of parallel regions is a team of one.
 struct Initial : Implicit {
   Initial();
@@ -156,6 +170,12 @@ struct Initial : Implicit {
   std::vector<PoolThread*> threads;  // threads of its outermost regions: 1 and up
   std::vector<Team*> teams;          // of its past outermost regions, for reuse
   bool in_region = false;            // threads and a team are in use
+  BlockCache blocks;                 // memory of tasks of LLVM's compilers
+  int thread;                        // number of the thread in the process, for LLVM's compilers;
+                                     // used again after the thread's end
+  std::vector<PrivateCopy> copies;   // llvm/calls/threadprivate.cpp
+  int next_teams = 0;                // clauses of the next league, as Context::next_threads
+  int next_thread_limit = 0;
   int displayed = 0;                 // size and binding of the last region that was displayed
   std::atomic<int> busy{1};          // number of threads of its regions, and itself
 };

@@ -30,6 +30,8 @@ struct Share {
   void* memory = nullptr;                  // for the compiler's use, zeroed; owned
   std::uintptr_t* reductions = nullptr;    // tasks/reductions.hpp: of the member that came first
   Doacross* doacross = nullptr;            // owned
+  IterationFlags* flags = nullptr;         // llvm/sharing/doacross.cpp
+  void* reduced = nullptr;                 // llvm/tasks/reductions.cpp
   bool is_first = false;                   // the team's own, before all constructs
   ~Share();
 };

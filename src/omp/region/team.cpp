@@ -33,7 +33,7 @@ void Meeting::let_go(const Ticket ticket) noexcept {
 Team::Team() = default;
 Team::~Team() = default;
 
-Initial::Initial() {
+Initial::Initial() : thread(take_thread_number()) {
   team = &own_team;
   variables = settings().initial;
   own_team.members = {{this}};
@@ -42,9 +42,14 @@ Initial::Initial() {
 }
 
 Initial::~Initial() {
+  for (const PrivateCopy& copy : copies) {
+    if (copy.destroy != nullptr) copy.destroy(copy.memory);
+    std::free(copy.memory);
+  }
   give_back(threads);
   for (Team* const past : teams) let_go(*past);
   delete share;
+  give_thread_number(thread);
 }
 
 namespace {
@@ -367,6 +372,7 @@ void begin_child() noexcept {
   outside.busy.store(1, std::memory_order_relaxed);
   forget_threads();
   forget_waits();
+  forget_thread_numbers(outside.thread);
   forget_look();
 }
 

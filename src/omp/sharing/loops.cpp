@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Loops: the functions that compilers call. Each schedule has its own names for `long`
 // (`GOMP_loop_*`) and `unsigned long long` (`GOMP_loop_ull_*`); all call start() and next().
+#include "omp/sharing/work.hpp"
+
 #include <cstdarg>
 #include <cstdlib>
 
@@ -11,14 +13,6 @@
 #include "omp/region/share.hpp"
 
 namespace imbrex::omp {
-
-namespace {
-
-// A schedule in the form of the compiler.
-struct Plan {
-  Schedule schedule;
-  std::uint64_t chunk = 0;
-};
 
 Plan plan_of(const Schedule schedule, const std::uint64_t chunk) {
   switch (schedule) {
@@ -35,17 +29,31 @@ Plan plan_of(const Schedule schedule, const std::uint64_t chunk) {
   }
 }
 
-// The last but one of the 32 bits of an `omp_sched_t` may say "monotonic"; every loop here is.
-Plan plan_of(const long schedule, const std::uint64_t chunk) {
-  return plan_of(static_cast<Schedule>(schedule & 7), chunk);
-}
-
 Share& make_share(const Iterations& iterations, const Plan plan) {
   auto* const share = new Share;
   share->iterations = iterations;
   share->schedule = plan.schedule;
   share->chunk = plan.chunk;
   return *share;
+}
+
+void begin_loop(Implicit& member, const Iterations& iterations, const Plan plan) {
+  if (go_on(member) == nullptr) (void)go_on(member, make_share(iterations, plan));
+}
+
+void wait_for_turn(const Implicit& member) {
+  if (member.begin == member.end) return;  // a region of its own, or one iteration at a time
+  std::atomic<std::uint64_t>& turn = member.share->turn;
+  wait_until(&turn, "ordered", [&] {
+    return turn.load(std::memory_order_acquire) == member.begin;
+  });
+}
+
+namespace {
+
+// The last but one of the 32 bits of an `omp_sched_t` may say "monotonic"; every loop here is.
+Plan plan_of(const long schedule, const std::uint64_t chunk) {
+  return plan_of(static_cast<Schedule>(schedule & 7), chunk);
 }
 
 template <class T>
@@ -69,7 +77,7 @@ template <class T>
 bool start(const Iterations& iterations, const Plan plan, const bool ordered, T* const begin,
            T* const end) {
   Implicit& member = implicit_of(current());
-  if (go_on(member) == nullptr) (void)go_on(member, make_share(iterations, plan));
+  begin_loop(member, iterations, plan);
   return next(member, ordered, begin, end);
 }
 
@@ -298,14 +306,7 @@ void GOMP_loop_end() { barrier(current()); }
 void GOMP_loop_end_nowait() {}
 bool GOMP_loop_end_cancel() { return barrier_or_cancelled(current()); }
 
-void GOMP_ordered_start() {
-  const Implicit& member = implicit_of(current());
-  if (member.begin == member.end) return;  // a region of its own, or one iteration at a time
-  std::atomic<std::uint64_t>& turn = member.share->turn;
-  wait_until(&turn, "ordered", [&] {
-    return turn.load(std::memory_order_acquire) == member.begin;
-  });
-}
+void GOMP_ordered_start() { wait_for_turn(implicit_of(current())); }
 void GOMP_ordered_end() {}
 
 void GOMP_doacross_post(long* counts) { post(counts); }

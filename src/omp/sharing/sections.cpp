@@ -2,6 +2,7 @@
 // Sections, single, and scope.
 #include <cstdlib>
 
+#include "omp/sharing/work.hpp"
 #include "omp/tasks/reductions.hpp"
 #include "omp/region/team.hpp"
 #include "omp/region/share.hpp"
@@ -23,6 +24,8 @@ unsigned next_section(Implicit& member) noexcept {
   return static_cast<unsigned>(chunk.begin + 1);
 }
 
+}  // namespace
+
 // Each member counts the constructs that it has come to; the team counts the taken ones.
 bool take_single(Context& context) noexcept {
   Implicit& member = implicit_of(context);
@@ -31,8 +34,6 @@ bool take_single(Context& context) noexcept {
   return context.team->singles.compare_exchange_strong(mine, mine + 1, std::memory_order_acq_rel,
                                                        std::memory_order_relaxed);
 }
-
-}  // namespace
 
 }  // namespace imbrex::omp
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The compiler's arrays of dependences. First form: the number of dependences, the number of `out`
-// ones, and the addresses, `out` first. Second form, which begins with 0: the number of
+// The compilers' arrays of dependences. GCC's first form: the number of dependences, the number of
+// `out` ones, and the addresses, `out` first. Second form, which begins with 0: the number of
 // dependences, the number of each kind, the addresses in the order of the kinds, and pointers to
 // depobj variables (address and kind). From GCC 13 on a null address that is written stands for
 // omp_all_memory.
@@ -34,14 +34,30 @@ AccessSpec from_depobj(const void* const object) {
 
 }  // namespace
 
-Accesses::Accesses(void** const depend) {
+Accesses::Accesses(const Depends& depend) {
+  if (depend.gnu != nullptr) {
+    add_gnu(depend.gnu);
+  } else {
+    make_room(depend.llvm[0].size() + depend.llvm[1].size());
+    for (const std::span<const LlvmDepend> depends : depend.llvm) add_llvm(depends);
+  }
+  if (is_plain()) return;
+  if (count_ > 1) unite();
+  find_everything();
+  find_events();
+}
+
+void Accesses::make_room(const std::size_t count) {
+  if (count <= few) return;
+  outside_ = std::make_unique_for_overwrite<AccessSpec[]>(count);
+  first_ = outside_.get();
+}
+
+void Accesses::add_gnu(void** const depend) {
   const bool is_short = number(depend[0]) != 0;
   const std::uintptr_t all = number(depend[is_short ? 0 : 1]);
   if (all == 0) return;  // an iterator over an empty range: the array ends here
-  if (all > few) {
-    outside_ = std::make_unique_for_overwrite<AccessSpec[]>(all);
-    first_ = outside_.get();
-  }
+  make_room(all);
   if (is_short) {
     const std::uintptr_t out = number(depend[1]);
     add(depend + 2, out, AccessKind::inout);
@@ -56,10 +72,19 @@ Accesses::Accesses(void** const depend) {
     }
     while (count_ < all) first_[count_++] = from_depobj(*next++);
   }
-  if (is_plain()) return;
-  if (count_ > 1) unite();
-  find_everything();
-  find_events();
+}
+
+// An access to everything becomes that of GCC's form: a null address that is written.
+void Accesses::add_llvm(const std::span<const LlvmDepend> depends) noexcept {
+  for (const LlvmDepend& depend : depends) {
+    const bool is_all = (depend.flags & LlvmDepend::all) != 0 || ~number(depend.address) == 0;
+    AccessKind kind = AccessKind::inout;
+    if (depend.flags == LlvmDepend::in) kind = AccessKind::in;
+    if (depend.flags == LlvmDepend::mutexinoutset) kind = AccessKind::mutexinoutset;
+    if (depend.flags == LlvmDepend::inoutset) kind = AccessKind::inoutset;
+    first_[count_++] = is_all ? AccessSpec{nullptr, AccessKind::inout}
+                              : AccessSpec{depend.address, kind};
+  }
 }
 
 // True for most: each address is that of an object, and named only once.
@@ -129,7 +154,7 @@ void Accesses::find_events() {
   }
 }
 
-void wait_for_accesses(void** const depend) {
+void wait_for_accesses(const Depends& depend) {
   make_task(current());
   Accesses accesses(depend);
   if (accesses.span().empty()) return;
@@ -149,7 +174,11 @@ void wait_for_accesses(void** const depend) {
   detail::release(*done);
 }
 
-void wait_for_events(void** const depend) {
+void wait_for(const Context& context, const Depends& depend) {
+  (context.team->group != nullptr ? wait_for_accesses : wait_for_events)(depend);
+}
+
+void wait_for_events(const Depends& depend) {
   Accesses accesses(depend);
   for (const AccessSpec& access : accesses.span()) {
     if (access.kind != AccessKind::after) continue;

@@ -17,18 +17,11 @@
 #include "omp/environment/fatal.hpp"
 #include "omp/region/gate.hpp"
 #include "omp/environment/others.hpp"
+#include "omp/tasks/llvm_task.hpp"
 
 namespace imbrex::omp {
 
 namespace {
-
-// The state of a detach(event) clause. The task owns one reference until it has begun, the event
-// owns one until it is fulfilled.
-struct Detached {
-  detail::EventWord event;
-  std::atomic<int> references{2};
-  std::atomic<bool> fulfilled{false};
-};
 
 void drop(Detached& detached) noexcept {
   if (detached.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &detached;
@@ -39,7 +32,7 @@ struct Explicit : Context {
   Function function = nullptr;
   void* data = nullptr;
   Detached* detached = nullptr;
-  bool constructed = false;  // the compiler's code must destroy the copies in the data
+  bool constructed = false;  // `function` destroys or frees something of the data
 };
 
 void run(void* const closure) noexcept {
@@ -55,7 +48,9 @@ void run(void* const closure) noexcept {
 
 // The function that the compiler has made of the construct.
 const void* code(const void* const closure) noexcept {
-  return reinterpret_cast<const void*>(static_cast<const Explicit*>(closure)->function);
+  const auto& task = *static_cast<const Explicit*>(closure);
+  if (task.function == &run_llvm_task) return llvm_routine(task.data);
+  return reinterpret_cast<const void*>(task.function);
 }
 
 }  // namespace
@@ -89,12 +84,6 @@ void copy_data(void* const to, const TaskData& data) {
   }
 }
 
-// The handle goes to the variable of the clause, and to the first word of the data.
-void announce(Detached& detached, const TaskData& data, void** const detach) noexcept {
-  *detach = &detached;
-  if (data.data != nullptr) *static_cast<void**>(data.data) = &detached;
-}
-
 constexpr std::size_t closure_alignment = 64;  // of detail::create()
 
 // True if tasks of `context` may be deferred at all.
@@ -110,9 +99,8 @@ bool may_defer(const Context& context) noexcept {
   const std::size_t offset = aligned(sizeof(Explicit), std::min(alignment, closure_alignment));
   const std::size_t slack = alignment > closure_alignment ? alignment : 0;
   const std::size_t bytes = offset + static_cast<std::size_t>(data.bytes) + slack;
-  static constexpr std::source_location nowhere{};
   const detail::TaskSpec spec{.name = "task",
-                              .where = nowhere,
+                              .where = clauses.where,
                               .priority = clauses.priority,
                               .tied = true,
                               .accesses = accesses,
@@ -122,13 +110,10 @@ bool may_defer(const Context& context) noexcept {
                             : detail::create_with_accesses(spec, explicit_body, bytes);
   auto& task = *::new (closure) Explicit{child_of(context, clauses.is_final, Form::task)};
   task.function = data.function;
-  task.constructed = data.copy != nullptr;
+  task.constructed = data.copy != nullptr || data.owned;
   task.data = reinterpret_cast<void*>(
       aligned(reinterpret_cast<std::uintptr_t>(closure) + offset, alignment));
-  if (clauses.detach != nullptr) {
-    task.detached = new Detached;
-    announce(*task.detached, data, clauses.detach);
-  }
+  task.detached = clauses.detached;
   copy_data(task.data, data);
   if (adjust != nullptr) adjust(task.data, argument);
   (void)(accesses.empty() ? detail::submit(closure, false)
@@ -138,18 +123,13 @@ bool may_defer(const Context& context) noexcept {
 void defer(Context& context, const TaskData& data, const TaskClauses& clauses, const Adjust adjust,
            const void* const argument) {
   make_task(context);
-  if (clauses.depend == nullptr) {
+  if (!clauses.depend.any()) {
     defer_with({}, context, data, clauses, adjust, argument);
   } else {
     Accesses accesses(clauses.depend);
     defer_with(accesses.span(), context, data, clauses, adjust, argument);
   }
 }
-
-// A task that runs at its creation.
-struct Included : Context {
-  detail::Entered entered;  // unless the task is a call
-};
 
 }  // namespace
 
@@ -178,23 +158,33 @@ void end_task(const Included& included) {
 // An exception that leaves a task ends the program: no code around an included task may catch it.
 void call_body(const Function function, void* const data) noexcept { function(data); }
 
-// Runs `call` as an included task of the code of `context`, in `outer`. If only OpenMP's own
-// constructs wait, it is a call, as under libgomp, until it needs to be a task of the runtime.
-// Otherwise it is a task from the start, so that its children, waits and events belong to it.
+// Begins an included task, whose Context is complete, in `outer`. If only OpenMP's own constructs
+// wait, it is a call, as under libgomp, until it needs to be a task of the runtime. Otherwise it is
+// a task from the start, so that its children, waits and events belong to it.
+[[gnu::always_inline]] inline void begin_in(Included& child, Context& outer,
+                                            const bool is_call) {
+  child.outer = &outer;
+  child.before = std::exchange(outer.included, &child);
+  if (!is_call) make_task(child);
+  // Outside of regions it stays a call of the thread's code, which may open scopes of imbrex.
+  child.may_open = !is_call && child.form == Form::call;
+  child.scope = child.may_open ? detail::innermost_scope() : nullptr;
+}
+
+[[gnu::always_inline]] inline void end_in(Included& child) {
+  if (child.form == Form::included) end_task(child);
+  if (child.may_open) detail::end_scopes(child.scope, "an undeferred task of OpenMP in");
+  child.outer->included = child.before;
+}
+
 template <class Call>
 [[gnu::always_inline]] inline void run_included(Context& outer, const Context& context,
                                                 const bool is_final, const bool is_call,
                                                 Call call) {
-  Included child{child_of(context, is_final, Form::call), {}};
-  Context* const before = std::exchange(outer.included, &child);
-  if (!is_call) make_task(child);
-  // Outside of regions it stays a call of the thread's code, which may open scopes of imbrex.
-  const bool may_open = !is_call && child.form == Form::call;
-  detail::ScopeMemory* const scope = may_open ? detail::innermost_scope() : nullptr;
+  Included child{child_of(context, is_final, Form::call)};
+  begin_in(child, outer, is_call);
   call();
-  if (child.form == Form::included) end_task(child);
-  if (may_open) detail::end_scopes(scope, "an undeferred task of OpenMP in");
-  outer.included = before;
+  end_in(child);
 }
 
 void wait_fulfilled(Detached& detached) {
@@ -205,11 +195,7 @@ void wait_fulfilled(Detached& detached) {
 
 void include(Context& context, const TaskData& data, const TaskClauses& clauses,
              const Adjust adjust, const void* const argument) {
-  if (clauses.depend != nullptr) {
-    (context.team->group != nullptr ? wait_for_accesses : wait_for_events)(clauses.depend);
-  }
-  Detached* const detached = clauses.detach != nullptr ? new Detached : nullptr;
-  if (detached != nullptr) announce(*detached, data, clauses.detach);
+  if (clauses.depend.any()) wait_for(context, clauses.depend);
   Context& outer = context.form == Form::task ? context : around();
   const bool is_final = clauses.is_final || context.is_final;
   run_included(outer, context, is_final, only_openmp_waits(), [&] {
@@ -227,7 +213,11 @@ void include(Context& context, const TaskData& data, const TaskClauses& clauses,
     if (adjust != nullptr) adjust(copied, argument);
     call_body(data.function, copied);
   });
-  if (detached != nullptr) wait_fulfilled(*detached);
+  if (clauses.detached == nullptr) return;
+  // LLVM's compilers return the event before the task is created: outside of regions the code that
+  // fulfils it may follow.
+  if (data.owned && context.team->group == nullptr) return drop(*clauses.detached);
+  wait_fulfilled(*clauses.detached);
 }
 
 // Once a thread has enough tasks queued a further one is cheapest as a call of its creator:
@@ -242,7 +232,7 @@ bool has_enough_queued() noexcept {
 
 void begin_task(Context& context, const TaskData& data, const TaskClauses& clauses,
                 const bool deferrable, const Adjust adjust, const void* const argument) {
-  const bool may_call = clauses.depend == nullptr && clauses.detach == nullptr;
+  const bool may_call = !clauses.depend.any() && clauses.detached == nullptr;
   if (!deferrable || !may_defer(context) || (may_call && has_enough_queued())) {
     include(context, data, clauses, adjust, argument);
   } else {
@@ -250,23 +240,52 @@ void begin_task(Context& context, const TaskData& data, const TaskClauses& claus
   }
 }
 
+std::unique_ptr<Included> begin_included(Context& context, const bool is_final) {
+  Context& outer = context.form == Form::task ? context : around();
+  auto task = std::make_unique<Included>(
+      child_of(context, is_final || context.is_final, Form::call));
+  begin_in(*task, outer, only_openmp_waits());
+  return task;
+}
+void end_included(Included& task) { end_in(task); }
+
 namespace {
 
-// begin_task() for a deferrable task without clauses that the calling code creates. It does as
-// little else as possible.
-[[gnu::noinline]] void begin_plain(const Function function, void* const data, const long bytes,
-                                   const long alignment) {
+[[gnu::always_inline]] inline void begin_without_clauses(const TaskData data,
+                                                         const std::source_location where) {
   bool enough = false;
   Context& outer = only_openmp_waits() ? context_of(detail::running_body(enough)) : around();
   Context& context = innermost(outer);
-  if (is_cancelled(context)) return;
+  if (!data.owned && is_cancelled(context)) return;
   if (!may_defer(context)) {
-    include(context, {function, data, nullptr, bytes, alignment}, {}, nullptr, nullptr);
+    include(context, data, {}, nullptr, nullptr);
   } else if (enough) {
-    run_included(outer, context, false, true, [=] { call_body(function, data); });
+    run_included(outer, context, false, true, [=] { call_body(data.function, data.data); });
   } else {
-    defer(context, {function, data, nullptr, bytes, alignment}, {}, nullptr, nullptr);
+    defer(context, data, {.where = where}, nullptr, nullptr);
   }
+}
+
+// The task of GCC's compilers.
+[[gnu::noinline]] void begin_gnu(const Function function, void* const data, const long bytes,
+                                 const long alignment) {
+  begin_without_clauses({function, data, nullptr, bytes, alignment}, {});
+}
+
+}  // namespace
+
+void begin_plain(const TaskData& data, const std::source_location where) {
+  begin_without_clauses(data, where);
+}
+
+namespace {
+
+// The handle goes to the variable of the clause, and to the first word of the data.
+Detached* make_detached(void* const data, void** const detach) {
+  auto* const detached = new Detached;
+  *detach = detached;
+  if (data != nullptr) *static_cast<void**>(data) = detached;
+  return detached;
 }
 
 // begin_task() for any other task. The compiler passes `depend`, `priority` and `detach` only if
@@ -280,12 +299,28 @@ namespace {
   begin_task(context, {function, data, copy, bytes, alignment},
              {.is_final = (flags & task_flag::final) != 0,
               .priority = (flags & task_flag::priority) != 0 ? priority : 0,
-              .depend = (flags & task_flag::depend) != 0 ? depend : nullptr,
-              .detach = (flags & task_flag::detach) != 0 ? static_cast<void**>(detach) : nullptr},
+              .depend = {.gnu = (flags & task_flag::depend) != 0 ? depend : nullptr},
+              .detached = (flags & task_flag::detach) != 0
+                              ? make_detached(data, static_cast<void**>(detach))
+                              : nullptr},
              if_clause, nullptr, nullptr);
 }
 
 }  // namespace
+
+void fulfill(Detached& detached) {
+  if (detached.fulfilled.exchange(true, std::memory_order_acq_rel)) {
+    fatal("omp_fulfill_event: event %p has been fulfilled before", static_cast<void*>(&detached));
+  }
+  detail::fire(detached.event);
+  wake_all(&detached);
+  drop(detached);
+}
+
+void defer_empty(Context& context, const Depends& depend) {
+  if (!may_defer(context)) return;
+  defer(context, {[](void*) {}, nullptr, nullptr, 0, 1}, {.depend = depend}, nullptr, nullptr);
+}
 
 // Nothing is ever cancelled without OMP_CANCELLATION.
 bool is_cancelled(const Context& context) noexcept {
@@ -340,7 +375,7 @@ void GOMP_task(Function function, void* data, void (*copy)(void*, void*), long b
   constexpr unsigned with_clauses =
       task_flag::final | task_flag::priority | task_flag::depend | task_flag::detach;
   if (if_clause && copy == nullptr && (flags & with_clauses) == 0) [[likely]] {
-    begin_plain(function, data, bytes, alignment);
+    begin_gnu(function, data, bytes, alignment);
   } else {
     begin_any(function, data, copy, bytes, alignment, if_clause, flags, depend, priority, detach);
   }
@@ -351,16 +386,10 @@ void GOMP_taskwait() {
   if (context.team->group != nullptr && context.form != Form::call) imbrex::detail::wait_children();
 }
 
-void GOMP_taskwait_depend(void** depend) {
-  (current().team->group != nullptr ? wait_for_accesses : wait_for_events)(depend);
-}
+void GOMP_taskwait_depend(void** depend) { wait_for(current(), {.gnu = depend}); }
 
 // A taskwait without a waiting task: equivalent to an empty task with these dependences.
-void GOMP_taskwait_depend_nowait(void** depend) {
-  Context& context = current();
-  if (!may_defer(context)) return;
-  defer(context, {[](void*) {}, nullptr, nullptr, 0, 1}, {.depend = depend}, nullptr, nullptr);
-}
+void GOMP_taskwait_depend_nowait(void** depend) { defer_empty(current(), {.gnu = depend}); }
 
 void GOMP_taskyield() {
   if (current().team->group != nullptr) imbrex::detail::yield();
@@ -369,15 +398,7 @@ void GOMP_taskyield() {
 void GOMP_taskgroup_start() { (void)begin_taskgroup(current()); }
 void GOMP_taskgroup_end() { end_taskgroup(current()); }
 
-void omp_fulfill_event(void* handle) {
-  auto& detached = *static_cast<Detached*>(handle);
-  if (detached.fulfilled.exchange(true, std::memory_order_acq_rel)) {
-    fatal("omp_fulfill_event: event %p has been fulfilled before", handle);
-  }
-  imbrex::detail::fire(detached.event);
-  wake_all(&detached);
-  drop(detached);
-}
+void omp_fulfill_event(void* handle) { fulfill(*static_cast<Detached*>(handle)); }
 
 void omp_fulfill_event_(void* handle) { omp_fulfill_event(handle); }  // Fortran: by value
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <vector>
 
@@ -16,12 +17,15 @@
 
 namespace imbrex::omp {
 
+struct LlvmReductions;  // llvm/tasks/reductions.cpp
+
 struct Taskgroup {
   Taskgroup* outer = nullptr;
   bool scoped = false;               // `scope` is open: tasks in it may be deferred
   bool of_work = false;              // belongs to a worksharing construct with task reductions
   std::atomic<bool> cancelled{false};
   std::vector<std::uintptr_t*> reductions;  // reductions.hpp
+  LlvmReductions* llvm = nullptr;           // owned by the code that ends the taskgroup
   detail::ScopeMemory scope;
 };
 Taskgroup& begin_taskgroup(Context& context);
@@ -37,6 +41,31 @@ inline constexpr unsigned up = 0x100, grainsize = 0x200, if_clause = 0x400, nogr
                           reduction = 0x1000, detach = 0x2000, strict = 0x4000;
 }  // namespace task_flag
 
+// A dependence in the form of LLVM's compilers.
+struct LlvmDepend {
+  enum Flags : std::uint8_t { in = 1, out = 2, mutexinoutset = 4, inoutset = 8, all = 0x80 };
+  void* address;  // all bits set: omp_all_memory
+  std::size_t bytes;
+  std::uint8_t flags;
+};
+// The dependences of a task, in one of both forms. Refers to the compiler's arrays.
+struct Depends {
+  void** gnu = nullptr;  // depend.cpp describes it
+  std::array<std::span<const LlvmDepend>, 2> llvm = {};
+  [[nodiscard]] bool any() const noexcept {
+    return gnu != nullptr || !llvm[0].empty() || !llvm[1].empty();
+  }
+};
+
+// The state of a detach(event) clause. The task owns one reference until it has begun, the event
+// owns one until it is fulfilled.
+struct Detached {
+  detail::EventWord event;
+  std::atomic<int> references{2};
+  std::atomic<bool> fulfilled{false};
+};
+void fulfill(Detached& detached);  // Ends the program if that event was fulfilled before.
+
 // The data of a task: copied by `copy`, or as bytes.
 struct TaskData {
   Function function;
@@ -44,12 +73,14 @@ struct TaskData {
   void (*copy)(void* to, void* from);
   long bytes;
   long alignment;
+  bool owned = false;  // the function is called even if the task is cancelled: it frees the data
 };
 struct TaskClauses {
   bool is_final = false;
   int priority = 0;
-  void** depend = nullptr;
-  void** detach = nullptr;
+  Depends depend = {};
+  Detached* detached = nullptr;
+  std::source_location where = {};
 };
 // Called with the task's own data before it can run.
 using Adjust = void (*)(void* data, const void* argument);
@@ -58,16 +89,36 @@ using Adjust = void (*)(void* data, const void* argument);
 // as a call, runs now, after its dependences. Suspends.
 void begin_task(Context& context, const TaskData& data, const TaskClauses& clauses,
                 bool deferrable, Adjust adjust, const void* argument);
+// begin_task() for a deferrable task without clauses, which the calling code creates. It does as
+// little else as possible, and nothing if `context` is cancelled and the data is not `owned`.
+void begin_plain(const TaskData& data, std::source_location where);
+
+// A task that runs at its creation.
+struct Included : Context {
+  explicit Included(const Context& context) noexcept : Context(context) {}
+  detail::Entered entered;  // unless the task is a call
+  Context* outer;           // the code that it runs in, and the task that was innermost there
+  Context* before;
+  detail::ScopeMemory* scope;
+  bool may_open;
+};
+// Between these calls, on one thread, the calling code is a task that has been created in
+// `context`.
+[[nodiscard]] std::unique_ptr<Included> begin_included(Context& context, bool is_final);
+void end_included(Included& task);
 
 // Turns an included task that is only a call of its creator into a task of the runtime. Called
 // before it has children, or a scope.
 void make_task(Context& context);
 
-// depend.cpp: the compiler's array of dependences, each address once. Addresses that stand for
+// Creates an empty task with these dependences, for a taskwait that does not wait.
+void defer_empty(Context& context, const Depends& depend);
+
+// depend.cpp: the compiler's dependences, each address once. Addresses that stand for
 // named events become events, which live as long as this.
 class Accesses {
  public:
-  explicit Accesses(void** depend);
+  explicit Accesses(const Depends& depend);
   ~Accesses();
   Accesses(const Accesses&) = delete;
   Accesses& operator=(const Accesses&) = delete;
@@ -75,7 +126,10 @@ class Accesses {
 
  private:
   static constexpr std::size_t few = 8;  // number that needs no heap memory
+  void make_room(std::size_t count);
   void add(void* const* from, std::size_t count, detail::AccessKind kind) noexcept;
+  void add_gnu(void** depend);
+  void add_llvm(std::span<const LlvmDepend> depends) noexcept;
   [[nodiscard]] bool is_plain() const noexcept;
   void unite() noexcept;
   void find_everything() noexcept;
@@ -88,9 +142,11 @@ class Accesses {
   bool has_events_ = false;
 };
 // Suspends until the children that the array names are complete, and its events have fired.
-void wait_for_accesses(void** depend);
+void wait_for_accesses(const Depends& depend);
 // Waits until the events that the array names have fired. For code outside of parallel regions,
 // whose tasks are complete already.
-void wait_for_events(void** depend);
+void wait_for_events(const Depends& depend);
+// wait_for_accesses() in a parallel region, else wait_for_events().
+void wait_for(const Context& context, const Depends& depend);
 
 }  // namespace imbrex::omp

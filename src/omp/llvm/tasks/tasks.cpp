@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Explicit tasks as LLVM's compilers call them. All are tied: an untied task submits itself again
+// at a scheduling point and returns, and then continues on its thread.
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "imbrex/detail/waist.hpp"
+#include "omp/environment/fatal.hpp"
+#include "omp/llvm/region/ident.hpp"
+#include "omp/region/team.hpp"
+#include "omp/tasks/llvm_task.hpp"
+#include "omp/tasks/tasks.hpp"
+
+namespace imbrex::omp {
+
+namespace {
+
+std::span<const LlvmDepend> list_of(const std::int32_t count, const LlvmDepend* const first) {
+  return count > 0 ? std::span(first, static_cast<std::size_t>(count))
+                   : std::span<const LlvmDepend>{};
+}
+
+// Submits a task. One that is running is untied and has more to do.
+void submit(const Ident* const where, LlvmTask* task, const Depends& depend) {
+  LlvmBlock& block = block_of(task);
+  if (block.runs) {
+    block.again = true;
+    return;
+  }
+  const TaskData data{&run_llvm_task, static_cast<void*>(&task), nullptr, sizeof task,
+                      alignof(LlvmTask*), true};
+  constexpr std::int32_t with_clauses = llvm_flag::final | llvm_flag::priority;
+  if ((block.flags & with_clauses) == 0 && block.detached == nullptr && !depend.any()) {
+    return begin_plain(data, place_of(where));
+  }
+  begin_task(current(), data,
+             {.is_final = (block.flags & llvm_flag::final) != 0,
+              .priority = (block.flags & llvm_flag::priority) != 0 ? task->second.priority : 0,
+              .depend = depend,
+              .detached = block.detached,
+              .where = place_of(where)},
+             true, nullptr, nullptr);
+}
+
+}  // namespace
+
+}  // namespace imbrex::omp
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+using namespace imbrex::omp;
+
+LlvmTask* __kmpc_omp_task_alloc(const Ident*, std::int32_t, std::int32_t flags,
+                                std::size_t task_bytes, std::size_t shared_bytes,
+                                LlvmTask::Routine routine) {
+  const std::size_t aligned = (task_bytes + alignof(void*) - 1) & ~(alignof(void*) - 1);
+  LlvmBlock& block = take_block(sizeof(LlvmBlock) + aligned + shared_bytes);
+  block.task_bytes = aligned;
+  block.flags = flags;
+  LlvmTask* const task = block.task();
+  std::byte* const end = reinterpret_cast<std::byte*>(task) + aligned;
+  task->shareds = shared_bytes != 0 ? end : nullptr;
+  task->routine = routine;
+  task->part = 0;
+  if ((flags & llvm_flag::proxy) != 0) {
+    block.detached = new Detached;
+    block.references.store(2, std::memory_order_relaxed);
+  }
+  return task;
+}
+
+LlvmTask* __kmpc_omp_target_task_alloc(const Ident* where, std::int32_t thread,
+                                       std::int32_t flags, std::size_t task_bytes,
+                                       std::size_t shared_bytes, LlvmTask::Routine routine,
+                                       std::int64_t) {
+  return __kmpc_omp_task_alloc(where, thread, flags, task_bytes, shared_bytes, routine);
+}
+
+std::int32_t __kmpc_omp_task(const Ident* where, std::int32_t, LlvmTask* task) {
+  submit(where, task, {});
+  return 0;
+}
+std::int32_t __kmpc_omp_task_parts(const Ident* where, std::int32_t, LlvmTask* task) {
+  submit(where, task, {});
+  return 0;
+}
+std::int32_t __kmpc_omp_task_with_deps(const Ident* where, std::int32_t, LlvmTask* task,
+                                       std::int32_t count, const LlvmDepend* depends,
+                                       std::int32_t more, const LlvmDepend* more_depends) {
+  submit(where, task, {.llvm = {list_of(count, depends), list_of(more, more_depends)}});
+  return 0;
+}
+
+// Between these two the compiler runs the task in place.
+void __kmpc_omp_task_begin_if0(const Ident*, std::int32_t, LlvmTask* task) {
+  LlvmBlock& block = block_of(task);
+  block.runs = true;
+  block.included = begin_included(current(), (block.flags & llvm_flag::final) != 0).release();
+}
+void __kmpc_omp_task_complete_if0(const Ident*, std::int32_t, LlvmTask* task) {
+  LlvmBlock& block = block_of(task);
+  end_included(*block.included);
+  delete block.included;
+  end_block(block);
+}
+
+void __kmpc_omp_wait_deps(const Ident*, std::int32_t, std::int32_t count,
+                          const LlvmDepend* depends, std::int32_t more,
+                          const LlvmDepend* more_depends) {
+  if (count + more == 0) return;
+  wait_for(current(), {.llvm = {list_of(count, depends), list_of(more, more_depends)}});
+}
+void __kmpc_omp_taskwait_deps_51(const Ident* where, std::int32_t thread, std::int32_t count,
+                                 const LlvmDepend* depends, std::int32_t more,
+                                 const LlvmDepend* more_depends, std::int32_t no_wait) {
+  if (no_wait == 0) {
+    __kmpc_omp_wait_deps(where, thread, count, depends, more, more_depends);
+  } else if (count + more != 0) {
+    defer_empty(current(), {.llvm = {list_of(count, depends), list_of(more, more_depends)}});
+  }
+}
+
+void GOMP_taskwait();
+void GOMP_taskyield();
+std::int32_t __kmpc_omp_taskwait(const Ident*, std::int32_t) {
+  GOMP_taskwait();
+  return 0;
+}
+std::int32_t __kmpc_omp_taskyield(const Ident*, std::int32_t, std::int32_t) {
+  GOMP_taskyield();
+  return 0;
+}
+
+void __kmpc_taskgroup(const Ident*, std::int32_t) { (void)begin_taskgroup(current()); }
+
+void* __kmpc_task_allow_completion_event(const Ident*, std::int32_t, LlvmTask* task) {
+  LlvmBlock& block = block_of(task);
+  if (block.detached == nullptr) block.detached = new Detached;
+  return block.detached;
+}
+// The work of a proxy task, which another thread may do, has ended.
+void __kmpc_proxy_task_completed(std::int32_t, LlvmTask* task) {
+  LlvmBlock& block = block_of(task);
+  fulfill(*block.detached);
+  drop_block(block);
+}
+void __kmpc_proxy_task_completed_ooo(LlvmTask* task) { __kmpc_proxy_task_completed(0, task); }
+
+// The values that GCC's ABI has are 1, 2, 4, 8.
+bool GOMP_cancel(int which, bool active);
+bool GOMP_cancellation_point(int which);
+std::int32_t __kmpc_cancel(const Ident*, std::int32_t, std::int32_t kind) {
+  return kind > 0 && GOMP_cancel(1 << (kind - 1), true) ? 1 : 0;
+}
+std::int32_t __kmpc_cancellationpoint(const Ident*, std::int32_t, std::int32_t kind) {
+  return kind > 0 && GOMP_cancellation_point(1 << (kind - 1)) ? 1 : 0;
+}
+
+// The affinity clause is a hint.
+std::int32_t __kmpc_omp_reg_task_with_affinity(const Ident*, std::int32_t, LlvmTask*, std::int32_t,
+                                               void*) {
+  return 0;
+}
+bool __kmpc_omp_has_task_team(std::int32_t) { return current().team->group != nullptr; }
+std::uint64_t __kmpc_get_taskid() { return reinterpret_cast<std::uintptr_t>(&current()); }
+std::uint64_t __kmpc_get_parent_taskid() { return 0; }
+void* __kmpc_omp_get_target_async_handle_ptr(std::int32_t) { return nullptr; }
+
+}
+#pragma GCC visibility pop

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "omp/tasks/llvm_task.hpp"
+
+#include <new>
+
+namespace imbrex::omp {
+
+LlvmBlock& take_block(const std::size_t bytes) {
+  auto& block = *::new (initial().blocks.take(bytes)) LlvmBlock;
+  block.bytes = bytes;
+  return block;
+}
+
+namespace {
+
+void drop(LlvmBlock& block, Initial& thread) noexcept {
+  if (block.references.load(std::memory_order_acquire) != 1 &&
+      block.references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    return;
+  }
+  thread.blocks.give(&block, block.bytes);
+}
+
+void end(LlvmBlock& block, Initial& thread) {
+  LlvmTask* const task = block.task();
+  if ((block.flags & llvm_flag::destructors) != 0) {
+    (void)task->first.destructors(thread.thread, task);
+  }
+  drop(block, thread);
+}
+
+}  // namespace
+
+void drop_block(LlvmBlock& block) noexcept { drop(block, initial()); }
+void end_block(LlvmBlock& block) { end(block, initial()); }
+
+void run_llvm_task(void* const data) {
+  LlvmTask* const task = *static_cast<LlvmTask**>(data);
+  LlvmBlock& block = block_of(task);
+  Initial& thread = initial();  // to the end: the task is tied
+  const bool cancelled = settings().cancellation && is_cancelled(current());
+  if (!cancelled && task->routine != nullptr) {  // null: a taskwait that does not wait
+    block.runs = true;
+    for (;;) {
+      (void)task->routine(thread.thread, task);
+      if (!block.again) break;
+      block.again = false;
+      detail::yield();
+    }
+  }
+  end(block, thread);
+}
+
+const void* llvm_routine(const void* const data) noexcept {
+  return reinterpret_cast<const void*>((*static_cast<LlvmTask* const*>(data))->routine);
+}
+
+}  // namespace imbrex::omp
