@@ -40,6 +40,13 @@ class DependencyFailed : public Error {
   std::exception_ptr cause_;
 };
 
+/// The future of a task has this error if the task has not run, since a finish() around it was told
+/// to stop (scope.hpp).
+class Cancelled : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A call on another rank (remote.hpp) threw, or could not be made. what() has the text of the
 /// exception, and the rank.
 class RemoteError : public Error {

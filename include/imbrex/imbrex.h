@@ -25,7 +25,8 @@ enum {
   IMBREX_ERR_USE = 1,    /* a wrong call, or an environment in which the runtime cannot work */
   IMBREX_ERR_TASK = 2,   /* the call was right, but a task that it waited for has failed */
   IMBREX_ERR_MPI = 3,    /* an operation of MPI has failed */
-  IMBREX_ERR_MEMORY = 4
+  IMBREX_ERR_MEMORY = 4,
+  IMBREX_ERR_CANCELLED = 5  /* the task of this future has not run: its finish was told to stop */
 };
 
 enum {
@@ -136,6 +137,17 @@ int imbrex_release_range(const void* begin, size_t bytes);
    pairs nest like brackets. */
 int imbrex_finish_begin(imbrex_finish_t* finish, const char* file, int line);
 int imbrex_finish_end(imbrex_finish_t* finish);
+/* imbrex_finish_begin() for tasks that can be stopped. `on_error` 1: the first failure of a task
+   does that; else 0. <imbrex/scope.hpp> explains it. */
+int imbrex_finish_begin_stoppable(imbrex_finish_t* finish, int on_error, const char* file,
+                                  int line);
+/* Tasks of this finish, however deep, that have not begun do not begin, and their futures return
+   IMBREX_ERR_CANCELLED; imbrex_finish_end() does not count them as failures. Any thread, before
+   imbrex_finish_end(). Never suspends. IMBREX_ERR_USE: of imbrex_finish_begin(). */
+int imbrex_request_stop(imbrex_finish_t finish);
+/* Returns 1 if such a finish around the running task has been told to stop, else 0. Never
+   suspends. */
+int imbrex_stop_requested(void);
 /* Suspends until the children of the running task are complete; not their descendants.
    Their failures: ask the futures, or use a finish. IMBREX_ERR_USE: in a callback. */
 int imbrex_taskwait(void);

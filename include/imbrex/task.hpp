@@ -11,12 +11,14 @@
 #include <new>
 #include <source_location>
 #include <span>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "imbrex/detail/access.hpp"
 #include "imbrex/detail/loops.hpp"
+#include "imbrex/detail/stop.hpp"
 #include "imbrex/name.hpp"
 #include "imbrex/detail/phasers.hpp"
 #include "imbrex/values/place.hpp"
@@ -292,7 +294,8 @@ class [[nodiscard]] TaskBuilder {
   }
 
   /// The task runs although a task that it depends on has failed, where another task would fail
-  /// with DependencyFailed: for clean-up. Its outputs then count as written.
+  /// with DependencyFailed, or its finish() was told to stop: for clean-up. Its outputs then count
+  /// as written.
   [[nodiscard]] TaskBuilder& run_after_failure() & noexcept {
     after_failure_ = true;
     return *this;
@@ -323,12 +326,28 @@ class [[nodiscard]] TaskBuilder {
     auto [completion, slot] = submit<R, true>(std::forward<F>(function));
     return Future<R>(completion, slot);
   }
+  /// spawn() of a function that takes the std::stop_token of the finish() around the task
+  /// (scope.hpp).
+  template <class F>
+    requires(!std::invocable<std::decay_t<F>&> &&
+             !std::invocable<std::decay_t<F>&, std::int64_t> &&
+             std::invocable<std::decay_t<F>&, std::stop_token>)
+  auto spawn(F&& function) {
+    return spawn(detail::WithStopToken<std::decay_t<F>>{std::forward<F>(function)});
+  }
   /// spawn() without a future, a little cheaper. The result of the function is destroyed at once.
   /// Suspends, and throws, as spawn().
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   void launch(F&& function) {
     submit<void, false>(std::forward<F>(function));
+  }
+  template <class F>
+    requires(!std::invocable<std::decay_t<F>&> &&
+             !std::invocable<std::decay_t<F>&, std::int64_t> &&
+             std::invocable<std::decay_t<F>&, std::stop_token>)
+  void launch(F&& function) {
+    launch(detail::WithStopToken<std::decay_t<F>>{std::forward<F>(function)});
   }
   /// In the body of iterate() only: the function gets the number of its iteration, as
   /// std::int64_t. Throws Error elsewhere.
@@ -364,7 +383,7 @@ class [[nodiscard]] TaskBuilder {
     const detail::TaskSpec spec{name_,  where_, priority_, tied_, accesses_.span(),
                                 false, after_failure_, decides_};
     if (decides_) detail::check_iterates("decides()");
-    const bool plain = spec.accesses.empty();
+    const bool plain = spec.accesses.empty() && !after_failure_;
     void* const memory = plain ? detail::create(spec, ops, sizeof(Body))
                                : detail::create_with_accesses(spec, ops, sizeof(Body));
     Body* body;

@@ -40,6 +40,9 @@ inline int fail(const int code, const std::exception_ptr& error) noexcept {
     }
     detail::keep_message("imbrex: no memory left");
     return IMBREX_ERR_MEMORY;
+  } catch (const Cancelled&) {
+    detail::keep_message(detail::thrown_text(error));
+    return code == IMBREX_ERR_TASK ? IMBREX_ERR_CANCELLED : code;
   } catch (...) {
     detail::keep_message(detail::thrown_text(error));
   }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 
 struct imbrex_finish_s {
   imbrex::detail::ScopeMemory memory;
+  std::optional<imbrex::Scope> scope = std::nullopt;  // if it can be stopped
 };
 
 namespace imbrex::c {
@@ -165,7 +167,7 @@ void spawn(const imbrex_task_spec& spec, const Place* const place_given,
   const std::size_t argument_at = sizeof(Closure);
   const std::size_t result_at = argument_at + aligned(spec.argument_bytes);
   const std::size_t bytes = result_at + aligned(spec.result_bytes);
-  const bool plain = described.accesses.empty();
+  const bool plain = described.accesses.empty() && !described.after_failure;
   const detail::BodyOps& its_ops = future == nullptr ? ops_without_future : ops;
   auto* const memory = static_cast<std::byte*>(
       plain ? detail::create(described, its_ops, bytes)
@@ -324,6 +326,31 @@ int imbrex_finish_begin(imbrex_finish_t* const finish, const char* const file, c
     *finish = made.release();
   });
 }
+
+int imbrex_finish_begin_stoppable(imbrex_finish_t* const finish, const int on_error,
+                                  const char* const file, const int line) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(finish, "the finish given to imbrex_finish_begin_stoppable()");
+    auto made = std::make_unique<imbrex_finish_s>();
+    made->scope.emplace(imbrex::detail::open_stoppable_scope(
+        made->memory, on_error != 0, imbrex::c::place(file, line),
+        imbrex::detail::ScopeKind::of_c));
+    *finish = made.release();
+  });
+}
+
+int imbrex_request_stop(imbrex_finish_t const finish) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(finish, "the finish given to imbrex_request_stop()");
+    if (!finish->scope) {
+      throw imbrex::Error("imbrex: imbrex_request_stop() of a finish that cannot be stopped: begin "
+                          "it by imbrex_finish_begin_stoppable()");
+    }
+    finish->scope->request_stop();
+  });
+}
+
+int imbrex_stop_requested(void) { return imbrex::detail::stop_token().stop_requested() ? 1 : 0; }
 
 int imbrex_finish_end(imbrex_finish_t* const finish) {
   std::exception_ptr failure;

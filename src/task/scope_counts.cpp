@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/spin_lock.hpp"
+#include "imbrex/error.hpp"
+#include "task/scope_stop.hpp"
 
 namespace imbrex::task {
 
@@ -61,7 +63,19 @@ void Scope::end_log() noexcept {
   delete std::exchange(failures, nullptr);
 }
 
+bool Scope::is_by_stop(Failure& failure) const noexcept {
+  if (stop == nullptr || !stop->is_requested() || cause_of(failure).error == nullptr) return false;
+  try {
+    std::rethrow_exception(cause_of(failure).error);
+  } catch (const Cancelled&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 [[gnu::noinline]] void Scope::fail(Failure& failure) noexcept {
+  if (is_by_stop(failure)) return;
   Scope& scope = for_failures();
   FailureLog::Left left;
   {
@@ -70,6 +84,7 @@ void Scope::end_log() noexcept {
     left = log.add(failure);
   }
   scope.count(left);
+  if (stop != nullptr && stop->is_of(finish)) stop->note_failure();
 }
 
 [[gnu::noinline]] void Scope::fail_with(const Scope& inner) noexcept {

@@ -30,6 +30,7 @@
 namespace imbrex::task {
 
 struct Registration;  // phases.hpp
+class Stop;           // stop.hpp
 
 enum class Await : std::uint8_t {
   nothing,      // the owner runs
@@ -60,6 +61,9 @@ struct Scope {
   // This scope if finish() opened it, else the next finish() around, or null. Ancestors may be
   // gone, so it could not be found later. Written before any other thread knows the scope.
   Scope* finish = nullptr;
+  // What may stop the tasks of this scope; made by it, or by one around it. Null: nothing. Written
+  // before any other thread knows the scope.
+  Stop* stop = nullptr;
 
   [[nodiscard]] static std::int32_t complete_part(const std::uint64_t word) noexcept {
     return static_cast<std::int32_t>(word);
@@ -129,7 +133,8 @@ struct Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  // A failure in the code of a thread, outside of any finish(), goes to the scope of that code.
+  // A failure in the code of a thread, outside of any finish(), goes to the scope of that code. One
+  // by a stop, once the scope stops, is none.
   void fail(Failure& failure) noexcept;
   // fail() for all failures in `inner`. REQUIRES: all tasks that are counted there have ended.
   void fail_with(const Scope& inner) noexcept;
@@ -145,6 +150,8 @@ struct Scope {
   static void forget_all() noexcept;
 
  private:
+  // Whether the stop of this scope is the cause of `failure`.
+  [[nodiscard]] bool is_by_stop(Failure& failure) const noexcept;
   // Without the lock, as in fail_with().
   [[nodiscard]] const FailureLog& last_log() const noexcept IMBREX_LOCKS_NOT_SEEN {
     return *failures;

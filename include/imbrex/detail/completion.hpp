@@ -46,7 +46,7 @@ enum class InPlace : std::uint8_t {
 struct Completion {
   std::atomic<std::uint32_t> references;  // at zero the memory is reused
   CompletionKind kind;
-  std::atomic<InPlace> in_place;  // tasks: written by the parent; src/task/in_place.hpp
+  std::atomic<InPlace> in_place;  // tasks: written by the parent; src/task/access/in_place.hpp
   std::atomic<bool> shared;       // tasks: other code than the parent may use the parent's future
   EventWord event;           // fires when the value, or `failure`, is there
   Failure* failure;         // null, or why there is no value: written once, before `event` fires

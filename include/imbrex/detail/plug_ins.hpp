@@ -12,9 +12,11 @@
 #include <cstdint>
 #include <source_location>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "imbrex/detail/stop.hpp"
 #include "imbrex/detail/waist.hpp"
 
 #pragma GCC visibility push(default)
@@ -34,6 +36,10 @@ enum class ScopeKind : std::uint8_t {
 };
 // open_scope(memory, where) opens a scope of ScopeKind::finish.
 void open_scope(ScopeMemory& memory, const std::source_location& where, ScopeKind kind);
+// Likewise for open_stoppable_scope() (stop.hpp).
+[[nodiscard]] std::stop_source open_stoppable_scope(ScopeMemory& memory, bool on_error,
+                                                    const std::source_location& where,
+                                                    ScopeKind kind);
 // Ends the scopes that the running task has opened since `outermost` (null: since the task began)
 // and left open when its code ended. An open scope is an error of the next scope around; `code`
 // names the code ("the body of task"). Suspends.

@@ -11,12 +11,18 @@
 
 struct imbrex_future_s {
   int code;
+  int dropped; /* its finish was told to stop before */
   size_t size;
   /* the bytes follow */
 };
 
 /* Tasks of this file's finish that have failed. */
 static int imbrex_serial_failures;
+
+/* How many finishes are open here, and the outermost one that was told to stop; 0: none. */
+static int imbrex_serial_open;
+static int imbrex_serial_stopped;
+static uint64_t imbrex_serial_on_error; /* a bit for each of the first 64: a failure stops it */
 
 /* The loop whose tasks run, and the running task. Bodies of tasks may be in other files than the
    loop, so the program has one object. */
@@ -49,11 +55,20 @@ static inline int imbrex_spawn(const imbrex_task_spec* spec, imbrex_future_t* fu
   }
   if (copy != NULL) memcpy(copy, spec->argument, spec->argument_bytes);
   made->size = spec->result_bytes;
-  imbrex_serial_loop.decides = spec->decides;
-  made->code = spec->body(copy != NULL ? copy : (void*)(uintptr_t)spec->argument,
-                          made->size != 0 ? made + 1 : NULL);
-  imbrex_serial_loop.decides = decides;
-  if (made->code != 0) ++imbrex_serial_failures;
+  made->dropped = imbrex_serial_stopped != 0 && !spec->run_after_failure;
+  if (!made->dropped) {
+    imbrex_serial_loop.decides = spec->decides;
+    made->code = spec->body(copy != NULL ? copy : (void*)(uintptr_t)spec->argument,
+                            made->size != 0 ? made + 1 : NULL);
+    imbrex_serial_loop.decides = decides;
+    if (made->code != 0) {
+      ++imbrex_serial_failures;
+      if (imbrex_serial_stopped == 0 && imbrex_serial_open >= 1 && imbrex_serial_open <= 64 &&
+          (imbrex_serial_on_error >> (imbrex_serial_open - 1) & 1) != 0) {
+        imbrex_serial_stopped = imbrex_serial_open;
+      }
+    }
+  }
   free(copy);
   if (future != NULL) {
     *future = made;
@@ -93,13 +108,34 @@ static inline int imbrex_release_range(const void* begin, size_t bytes) {
   (void)begin, (void)bytes;
   return IMBREX_SUCCESS;
 }
-static inline int imbrex_finish_begin(imbrex_finish_t* finish, const char* file, int line) {
+static inline int imbrex_finish_begin_stoppable(imbrex_finish_t* finish, int on_error,
+                                                const char* file, int line) {
   (void)file, (void)line;
-  *finish = NULL;
+  ++imbrex_serial_open;
+  if (imbrex_serial_open <= 64) {
+    const uint64_t bit = (uint64_t)1 << (imbrex_serial_open - 1);
+    if (on_error) {
+      imbrex_serial_on_error |= bit;
+    } else {
+      imbrex_serial_on_error &= ~bit;
+    }
+  }
+  *finish = (imbrex_finish_t)(uintptr_t)imbrex_serial_open;
   return IMBREX_SUCCESS;
 }
+static inline int imbrex_finish_begin(imbrex_finish_t* finish, const char* file, int line) {
+  return imbrex_finish_begin_stoppable(finish, 0, file, line);
+}
+static inline int imbrex_request_stop(imbrex_finish_t finish) {
+  const int number = (int)(uintptr_t)finish;
+  if (imbrex_serial_stopped == 0 || number < imbrex_serial_stopped) imbrex_serial_stopped = number;
+  return IMBREX_SUCCESS;
+}
+static inline int imbrex_stop_requested(void) { return imbrex_serial_stopped != 0; }
 static inline int imbrex_finish_end(imbrex_finish_t* finish) {
-  (void)finish;
+  *finish = NULL;
+  if (imbrex_serial_stopped == imbrex_serial_open) imbrex_serial_stopped = 0;
+  --imbrex_serial_open;
   if (imbrex_serial_failures == 0) return IMBREX_SUCCESS;
   imbrex_serial_failures = 0;
   return IMBREX_ERR_TASK;
@@ -132,10 +168,12 @@ static inline int imbrex_taskwait(void) { return IMBREX_SUCCESS; }
 static inline int imbrex_yield(void) { return IMBREX_SUCCESS; }
 
 static inline int imbrex_future_wait(imbrex_future_t future) {
+  if (future->dropped) return IMBREX_ERR_CANCELLED;
   return future->code == 0 ? IMBREX_SUCCESS : IMBREX_ERR_TASK;
 }
 static inline int imbrex_future_get(imbrex_future_t future, void* value, size_t bytes) {
   if (bytes != future->size) return IMBREX_ERR_USE;
+  if (future->dropped) return IMBREX_ERR_CANCELLED;
   if (future->code != 0) return IMBREX_ERR_TASK;
   if (bytes != 0) memcpy(value, future + 1, bytes);
   return IMBREX_SUCCESS;

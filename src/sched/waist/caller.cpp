@@ -69,7 +69,9 @@ void make_family(Worker& worker, Task& task) {
   task.family = ::new (memory) Family;
   task.family->children.owner = &task;
   task.family->current = &task.family->children;
-  if (task.scope != nullptr) task.family->children.finish = task.scope->finish;
+  if (task.scope == nullptr) return;
+  task.family->children.finish = task.scope->finish;
+  task.family->children.stop = task.scope->stop;
 }
 
 }  // namespace imbrex::detail

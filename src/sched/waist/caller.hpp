@@ -9,7 +9,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "sched/life/visit.hpp"
-#include "task/in_place.hpp"
+#include "task/access/in_place.hpp"
 
 namespace imbrex::detail {
 

@@ -8,7 +8,7 @@
 #include "sched/run/ready.hpp"
 #include "sched/run/runtime_state.hpp"
 #include "task/access/depend.hpp"
-#include "task/in_place.hpp"
+#include "task/access/in_place.hpp"
 
 namespace imbrex::detail {
 

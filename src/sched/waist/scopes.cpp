@@ -10,6 +10,7 @@
 #include "base/check.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/detail/stop.hpp"
 #include "imbrex/error.hpp"
 #include "sched/run/dead.hpp"
 #include "sched/run/loop/loop.hpp"
@@ -23,6 +24,7 @@
 #include "task/access/depend.hpp"
 #include "task/access/inheritance.hpp"
 #include "task/failure.hpp"
+#include "task/scope_stop.hpp"
 
 namespace imbrex::detail {
 
@@ -44,7 +46,8 @@ void forget_children(Family& family) noexcept {
 // write again the data that these tasks have not written.
 [[gnu::cold, gnu::noinline]] void leave_scope(Family& family, const Scope& scope) noexcept {
   task::Outcome outcome;
-  family.table->end_scope(scope, scope.failures != nullptr, outcome);
+  const bool is_stopped = scope.stop != nullptr && scope.stop->is_requested();
+  family.table->end_scope(scope, scope.failures != nullptr || is_stopped, outcome);
   sched::destroy_all(outcome);
 }
 
@@ -130,8 +133,31 @@ void open_scope(ScopeMemory& memory, const std::source_location& where, const Sc
   scope->kind = kind;
   scope->outer = family.current;
   scope->finish = scope;
+  scope->stop = scope->outer->stop;
   family.current = scope;
   if (worker.recorder.tracing()) [[unlikely]] sched::notes::opens_scope(worker);
+}
+
+std::stop_source open_stoppable_scope(ScopeMemory& memory, const bool on_error,
+                                      const std::source_location& where, const ScopeKind kind) {
+  open_scope(memory, where, kind);
+  auto* const scope = std::launder(reinterpret_cast<Scope*>(memory.bytes));
+  scope->stop = new task::Stop(*scope, scope->outer->stop, on_error);
+  return scope->stop->source();
+}
+
+std::stop_source open_stoppable_scope(ScopeMemory& memory, const bool on_error,
+                                      const std::source_location& where) {
+  return open_stoppable_scope(memory, on_error, where, ScopeKind::finish);
+}
+
+std::stop_token stop_token() noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr || worker->task == nullptr) return {};
+  const Task& task = *worker->task;
+  const Scope* const scope = task.family != nullptr ? task.family->current : task.scope;
+  return scope != nullptr && scope->stop != nullptr ? scope->stop->source().get_token()
+                                                    : std::stop_token();
 }
 
 namespace {
@@ -190,6 +216,9 @@ Scope& end_scope(ScopeMemory& memory) noexcept {
   if (family.table != nullptr && (scope.failures != nullptr || family.table->has_failures()))
       [[unlikely]] {
     leave_scope(family, scope);
+  }
+  if (scope.stop != nullptr && scope.stop->is_of(&scope)) [[unlikely]] {
+    delete std::exchange(scope.stop, nullptr);
   }
   return scope;
 }

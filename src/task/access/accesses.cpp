@@ -18,7 +18,7 @@
 #include "task/access/inheritance.hpp"
 #include "task/access/mutexes.hpp"
 #include "task/access/releases.hpp"
-#include "task/in_place.hpp"
+#include "task/access/in_place.hpp"
 #include "task/scope_counts.hpp"
 
 namespace imbrex::task {

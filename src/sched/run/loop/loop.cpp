@@ -27,10 +27,18 @@ void fail_body(Task& task) noexcept {
   task::fail_task(task, task::failure_of_task(task, std::current_exception()));
 }
 
+void drop_body(Task& task) noexcept {
+  task::fail_task(task, task.scope->stop->failure());
+  if (task.ops->drop != nullptr) task.ops->drop(task.closure());
+}
+
 bool begin_after_futures(Worker& worker, Task& task) noexcept {
   task::end_lineage(task, worker.small, [&](Task& done) { drop_reference(worker, done); });
   const bool runs_anyway = task.accesses->after_failure;
-  if (task::Failure* const cause = task::inherited_by(task); cause != nullptr && !runs_anyway) {
+  task::Failure* const cause = task::inherited_by(task);
+  if (task::is_dropped(task)) {
+    task::fail_task(task, task.scope->stop->failure());
+  } else if (cause != nullptr && !runs_anyway) {
     task::fail_task(task, task::failure_by(task, *cause));
   }
   task::release_futures(task, [&](detail::Completion& done) {
@@ -96,8 +104,8 @@ Task* finish(Worker& worker, Task& task) noexcept {
 
 // Nothing observes tasks, and each worker has its own queues.
 [[nodiscard]] bool runs_simply(const Worker& worker) noexcept {
-  return !trace::races::shown && worker.queues != nullptr && !worker.runtime->one_at_a_time &&
-         !worker.recorder.watched() && !worker.recorder.timing();
+  return !trace::races::shown && !task::Stop::some_open() && worker.queues != nullptr &&
+         !worker.runtime->one_at_a_time && !worker.recorder.watched() && !worker.recorder.timing();
 }
 // `task`, which is claimed, is an instance of a node before which the loop need not look at
 // anything.

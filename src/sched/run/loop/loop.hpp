@@ -10,6 +10,7 @@
 #include "sched/run/task_races.hpp"
 #include "task/access/depend.hpp"
 #include "task/access_block.hpp"
+#include "task/scope_stop.hpp"
 
 namespace imbrex::sched {
 
@@ -34,6 +35,8 @@ inline void end_body(Worker& worker, Task& task, task::Tally& tally,
 // `task` starts: gives back the references to its futures, and its lineage. False, and the task has
 // failed, if one of the futures has failed: its body then does not run.
 [[nodiscard]] bool begin_after_futures(Worker& worker, Task& task) noexcept;
+// `task`, which was claimed and has not begun, is dropped: its scope stops.
+[[gnu::cold, gnu::noinline]] void drop_body(Task& task) noexcept;
 // The task fails with the exception of its body. Call it in a catch clause.
 [[gnu::cold, gnu::noinline]] void fail_body(Task& task) noexcept;
 // The body has ended and left scopes open: they end here, and the task fails, unless it has failed
@@ -55,6 +58,7 @@ inline void run_body(Worker& worker, Task& task) noexcept {
       !begin_after_futures(worker, task)) [[unlikely]] {
     return;
   }
+  if (task::Stop::some_open() && task::is_dropped(task)) [[unlikely]] return drop_body(task);
   try {
     task_races::call(task.ops->run, task.closure());
   } catch (...) {

@@ -12,7 +12,7 @@
 #include "sched/run/task_races.hpp"
 #include "task/access/depend.hpp"
 #include "task/event_word.hpp"
-#include "task/in_place.hpp"
+#include "task/access/in_place.hpp"
 
 namespace imbrex::sched {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "task/in_place.hpp"
+#include "task/access/in_place.hpp"
 
 #include <sched.h>
 
