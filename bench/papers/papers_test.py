@@ -13,6 +13,7 @@ import re
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 from unittest import mock
 
 sys.dont_write_bytecode = True
@@ -205,6 +206,15 @@ class StoredTest(unittest.TestCase):
         text = (records.SOURCE / "README.md").read_text()
         self.assertEqual(text, readme_figures.written(text),
                          "bench/papers/readme_figures.py writes the figures again")
+
+    def test_the_picture_of_readme_is_drawn_from_the_stored_traces(self):
+        timelines = runner.program("readme_timelines")
+        kept = json.loads(timelines.KEPT.read_text())
+        self.assertEqual(timelines.PICTURE.read_text(), timelines.picture(kept),
+                         "bench/papers/readme_timelines --draw draws the picture again")
+        xml.etree.ElementTree.fromstring(timelines.picture(kept))
+        kept["tasks"]["ranks"][0][0][2] += 1000
+        self.assertNotEqual(timelines.PICTURE.read_text(), timelines.picture(kept))
 
 
 class HcmpiTest(unittest.TestCase):

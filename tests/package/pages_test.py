@@ -2,8 +2,10 @@
 """pages_test.py PREFIX WRAPPER PAGE...: what a reader of a page would do is done with an installed
 imbrex.
 
-A block of code whose paragraph before it ends in "`NAME`:" is that file. A block of shell commands
-that names one of the page's files is run, and prints what stands in a block `text` behind it.
+A block of code whose paragraph before it ends in "`NAME`:" is that file. So is a file to which the
+paragraph before a block of shell commands has a link at its end: "[`NAME`](PATH):". A block of
+shell commands that names one of the page's files is run, and prints what stands in a block `text`
+behind it.
 PREFIX is $HOME/imbrex to the commands, and its bin/ is in the PATH; an archive of the source in its
 place is $HOME/imbrex.tar.gz. WRAPPER is the MPI's mpicc.
 """
@@ -16,13 +18,17 @@ import tempfile
 
 BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r"`([\w./-]+)`:\s*\Z")
+LINKED = re.compile(r"\[`([\w.-]+)`\]\(([\w./-]+)\):\s*\Z")  # a file of the source
 FILE_KINDS = {"cpp", "c", "cmake", "fortran"}
 
 
 def blocks_of(page):
-    """(kind, name of the file or None, text) of each block."""
+    """(kind, name of the file or None, text) of each block, and of the files that are linked."""
     text = page.read_text(encoding="utf-8")
     for match in BLOCK.finditer(text):
+        linked = LINKED.search(text[:match.start()])
+        if linked and match["kind"] == "sh":
+            yield "linked", linked[1], (page.parent / linked[2]).read_text(encoding="utf-8")
         named = NAMED.search(text[:match.start()])
         name = named[1] if named and match["kind"] in FILE_KINDS else None
         yield match["kind"], name, match["text"]
