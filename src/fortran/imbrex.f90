@@ -11,7 +11,7 @@ module imbrex
 
   enum, bind(C)
     enumerator :: IMBREX_SUCCESS = 0, IMBREX_ERR_USE, IMBREX_ERR_TASK, IMBREX_ERR_MPI, &
-      IMBREX_ERR_MEMORY
+      IMBREX_ERR_MEMORY, IMBREX_ERR_CANCELLED
   end enum
   enum, bind(C)
     enumerator :: KIND_IN = 0, KIND_OUT, KIND_INOUT, KIND_MUTEXINOUTSET, KIND_INOUTSET, &
@@ -21,7 +21,8 @@ module imbrex
     enumerator :: IMBREX_PLACE_MEMORY = 0, IMBREX_PLACE_CACHE, IMBREX_PLACE_NVGPU, &
       IMBREX_PLACE_AMGPU, IMBREX_PLACE_FPGA, IMBREX_PLACE_PGAS
   end enum
-  public :: IMBREX_SUCCESS, IMBREX_ERR_USE, IMBREX_ERR_TASK, IMBREX_ERR_MPI, IMBREX_ERR_MEMORY
+  public :: IMBREX_SUCCESS, IMBREX_ERR_USE, IMBREX_ERR_TASK, IMBREX_ERR_MPI, IMBREX_ERR_MEMORY, &
+    IMBREX_ERR_CANCELLED
   public :: IMBREX_PLACE_MEMORY, IMBREX_PLACE_CACHE, IMBREX_PLACE_NVGPU, IMBREX_PLACE_AMGPU, &
     IMBREX_PLACE_FPGA, IMBREX_PLACE_PGAS
 
@@ -47,6 +48,7 @@ module imbrex
   public :: imbrex_in, imbrex_out, imbrex_inout, imbrex_mutexinoutset, imbrex_inoutset, &
     imbrex_after, imbrex_named
   public :: imbrex_spawn, imbrex_release, imbrex_release_range, imbrex_finish_begin, &
+    imbrex_finish_begin_stoppable, imbrex_request_stop, imbrex_stop_requested, &
     imbrex_place_count, imbrex_current_place, imbrex_local_place, imbrex_current_worker, &
     imbrex_parent_place, imbrex_place_parent, imbrex_place_level, imbrex_place_kind, &
     imbrex_place_children, &
@@ -74,6 +76,13 @@ module imbrex
     integer(c_int) function imbrex_finish_end(finish) bind(C)
       import
       type(c_ptr), intent(inout) :: finish
+    end function
+    integer(c_int) function imbrex_request_stop(finish) bind(C)
+      import
+      type(c_ptr), value :: finish
+    end function
+    integer(c_int) function imbrex_stop_requested() bind(C)
+      import
     end function
     integer(c_int) function imbrex_taskwait() bind(C)
       import
@@ -219,6 +228,14 @@ module imbrex
     integer(c_int) function c_finish_begin(finish, file, line) bind(C, name="imbrex_finish_begin")
       import
       type(c_ptr), intent(out) :: finish
+      type(c_ptr), value :: file
+      integer(c_int), value :: line
+    end function
+    integer(c_int) function c_finish_begin_stoppable(finish, on_error, file, line) &
+        bind(C, name="imbrex_finish_begin_stoppable")
+      import
+      type(c_ptr), intent(out) :: finish
+      integer(c_int), value :: on_error
       type(c_ptr), value :: file
       integer(c_int), value :: line
     end function
@@ -369,6 +386,20 @@ contains
     character(*), intent(in), optional :: file
     integer(c_int), intent(in), optional :: line
     imbrex_finish_begin = c_finish_begin(finish, kept(file), line_or_0(line))
+  end function
+
+  ! Its tasks can be stopped: by imbrex_request_stop(), and, if on_error is true, by the first
+  ! failure of one.
+  integer(c_int) function imbrex_finish_begin_stoppable(finish, on_error, file, line)
+    type(c_ptr), intent(out) :: finish
+    logical, intent(in), optional :: on_error
+    character(*), intent(in), optional :: file
+    integer(c_int), intent(in), optional :: line
+    integer(c_int) :: stops
+    stops = 0
+    if (present(on_error)) stops = merge(1_c_int, 0_c_int, on_error)
+    imbrex_finish_begin_stoppable = &
+      c_finish_begin_stoppable(finish, stops, kept(file), line_or_0(line))
   end function
 
   ! The body is a bind(C) function of the argument and of the iteration, an integer(c_int64_t), both

@@ -174,6 +174,45 @@ static void what_fails_is_told_by_future_and_finish(void) {
   imbrex_future_free(&future);
 }
 
+static int must_not_run(void* argument, void* result) {
+  (void)argument, (void)result;
+  CHECK(0);
+  return 0;
+}
+static int stops(void* finish, void* result) {
+  (void)result;
+  SUCCEEDS(imbrex_request_stop((imbrex_finish_t)finish));
+  CHECK(imbrex_stop_requested() == 1);
+  return 0;
+}
+
+static void a_finish_stops_its_tasks(void) {
+  int gate = 0;
+  const imbrex_access writes = {IMBREX_OUT, &gate, 0}, reads = {IMBREX_IN, &gate, 0};
+  imbrex_finish_t finish;
+  imbrex_future_t future;
+  SUCCEEDS(imbrex_finish_begin_stoppable(&finish, 0, IMBREX_HERE));
+  SUCCEEDS(spawn("stops", stops, finish, 1, &writes, NULL));
+  SUCCEEDS(spawn("later", must_not_run, NULL, 1, &reads, &future));
+  SUCCEEDS(imbrex_finish_end(&finish));
+  CHECK(imbrex_future_wait(future) == IMBREX_ERR_CANCELLED);
+  SAYS("the task has not run, since the finish() at ");
+  SAYS(" was told to stop");
+  imbrex_future_free(&future);
+
+  SUCCEEDS(imbrex_finish_begin_stoppable(&finish, 1, IMBREX_HERE));
+  SUCCEEDS(spawn("broken", returns_7, NULL, 1, &writes, NULL));
+  SUCCEEDS(spawn("later", must_not_run, NULL, 1, &reads, NULL));
+  CHECK(imbrex_finish_end(&finish) == IMBREX_ERR_TASK);
+  SAYS(") returned 7");
+
+  SUCCEEDS(imbrex_finish_begin(&finish, IMBREX_HERE));
+  CHECK(imbrex_request_stop(finish) == IMBREX_ERR_USE && imbrex_stop_requested() == 0);
+  SAYS("begin it by imbrex_finish_begin_stoppable()");
+  CHECK(imbrex_request_stop(NULL) == IMBREX_ERR_USE);
+  SUCCEEDS(imbrex_finish_end(&finish));
+}
+
 static int end_elsewhere(void* finish, void* result) {
   (void)result;
   CHECK(imbrex_finish_end((imbrex_finish_t*)finish) == IMBREX_ERR_USE);
@@ -709,6 +748,7 @@ int main(void) {
   a_name_made_at_run_time_is_copied();
   arguments_are_copied_and_results_are_futures();
   what_fails_is_told_by_future_and_finish();
+  a_finish_stops_its_tasks();
   a_finish_ends_once_in_its_task_and_in_its_turn();
   what_depends_on_a_failed_task_does_not_run_unless_it_asks_to();
   wrong_calls_are_refused();

@@ -123,6 +123,38 @@ void loops_of_c_return_codes() {
   CHECK(imbrex_iterate(20, 1, refuses, nullptr, IMBREX_HERE) == IMBREX_ERR_USE);
 }
 
+int counts_and_fails(void* const argument, void*) {
+  ++*static_cast<int*>(argument);
+  return 1;
+}
+int spawn_counting(int& count, const bool fails, const bool cleans, imbrex_future_t* future) {
+  imbrex_task_spec spec = IMBREX_TASK("counts", counts_and_fails);
+  spec.body = fails ? counts_and_fails : [](void* argument, void*) {
+    ++*static_cast<int*>(argument);
+    return 0;
+  };
+  spec.argument = &count;
+  spec.run_after_failure = cleans ? 1 : 0;
+  return imbrex_spawn(&spec, future);
+}
+
+void a_finish_of_c_stops() {
+  int count = 0;
+  imbrex_finish_t outer, inner;
+  imbrex_future_t dropped;
+  CHECK(imbrex_finish_begin_stoppable(&outer, 1, IMBREX_HERE) == IMBREX_SUCCESS);
+  CHECK(imbrex_finish_begin_stoppable(&inner, 0, IMBREX_HERE) == IMBREX_SUCCESS);
+  CHECK(imbrex_stop_requested() == 0 && imbrex_request_stop(inner) == IMBREX_SUCCESS);
+  CHECK(spawn_counting(count, false, false, &dropped) == IMBREX_SUCCESS && count == 0);
+  CHECK(imbrex_future_wait(dropped) == IMBREX_ERR_CANCELLED && imbrex_stop_requested() == 1);
+  imbrex_future_free(&dropped);
+  CHECK(spawn_counting(count, false, true, nullptr) == IMBREX_SUCCESS && count == 1);
+  CHECK(imbrex_finish_end(&inner) == IMBREX_SUCCESS && imbrex_stop_requested() == 0);
+  CHECK(spawn_counting(count, true, false, nullptr) == IMBREX_SUCCESS && count == 2);
+  CHECK(spawn_counting(count, false, false, nullptr) == IMBREX_SUCCESS && count == 2);
+  CHECK(imbrex_finish_end(&outer) == IMBREX_ERR_TASK && imbrex_stop_requested() == 0);
+}
+
 }  // namespace
 
 int main() {
@@ -131,5 +163,6 @@ int main() {
   only_a_task_that_decides_may_stop();
   an_exception_leaves_the_loop();
   loops_of_c_return_codes();
+  a_finish_of_c_stops();
   return failures;
 }

@@ -133,9 +133,11 @@ static inline int imbrex_request_stop(imbrex_finish_t finish) {
 }
 static inline int imbrex_stop_requested(void) { return imbrex_serial_stopped != 0; }
 static inline int imbrex_finish_end(imbrex_finish_t* finish) {
+  if (*finish != NULL) {
+    if (imbrex_serial_stopped == imbrex_serial_open) imbrex_serial_stopped = 0;
+    --imbrex_serial_open;
+  }
   *finish = NULL;
-  if (imbrex_serial_stopped == imbrex_serial_open) imbrex_serial_stopped = 0;
-  --imbrex_serial_open;
   if (imbrex_serial_failures == 0) return IMBREX_SUCCESS;
   imbrex_serial_failures = 0;
   return IMBREX_ERR_TASK;
