@@ -494,6 +494,29 @@ def oversubscription(facts):
     return found
 
 
+def lending(facts):
+    return [lending_of(host, there) for host, there in by_host(told_ranks(facts)).items()]
+
+
+def lending_of(host, there):
+    """Whether ranks of a node can lend processors to each other, as the runtime decides it."""
+    value = f"{plural(len(there), 'rank')} on {host}"
+    if len(there) == 1:
+        return found_ok(f"{value}: there is no other rank to lend to")
+    processors = len(set().union(*(set(one["allowed"]) for one in there)))
+    if any(not one["shared_memory"] for one in there):
+        return Finding(NOTE, f"{value}: not possible, there is no writable /dev/shm", "mount a "
+                       "tmpfs there if you want IMBREX_LEND=1")
+    if len({(one["shared_memory"], one["process_space"]) for one in there}) > 1:
+        return Finding(NOTE, f"{value}: not possible, they run in different containers", "start "
+                       "the ranks of a node in one container, or with one /dev/shm and one PID "
+                       "namespace, if you want IMBREX_LEND=1")
+    if processors < len(there):
+        return Finding(NOTE, f"{value}: not possible, they share {plural(processors, 'processor')}",
+                       "see the line on binding if you want IMBREX_LEND=1")
+    return found_ok(f"{value}: possible by IMBREX_LEND=1")
+
+
 # ---- checks: the MPI ---------------------------------------------------------------------------
 
 def thread_level(facts):
@@ -555,6 +578,7 @@ CHECKS = (
     ("ranks", ranks),
     ("binding", binding),
     ("oversubscription", oversubscription),
+    ("lending", lending),
     ("thread level", thread_level),
     ("with imbrex", with_imbrex),
 )

@@ -201,6 +201,23 @@ class Ranks(unittest.TestCase):
             rank_on("n", [0, 1], IMBREX_WORKERS="2"), rank_on("n", [0, 1], IMBREX_WORKERS="2")),
             ["warn"])
 
+    def test_lending_needs_common_memory_and_processors(self):
+        def finding(*ranks):
+            return imbrex_doctor.lending_of("n", [
+                {**rank_on("n", allowed), "shared_memory": memory, "process_space": space}
+                for allowed, memory, space in ranks])
+        one, two = ([0], "1:1", "pid:[1]"), ([1], "1:1", "pid:[1]")
+        self.assertEqual(finding(one, two),
+                         ("ok", "2 ranks on n: possible by IMBREX_LEND=1", ""))
+        self.assertIn("no other rank", finding(one).value)
+        for other, text in ((([1], "", "pid:[1]"), "no writable /dev/shm"),
+                            (([1], "2:1", "pid:[1]"), "different containers"),
+                            (([1], "1:1", "pid:[2]"), "different containers"),
+                            (([0], "1:1", "pid:[1]"), "they share 1 processor")):
+            found = finding(one, other)
+            self.assertEqual((found.state, bool(found.remedy)), ("note", True))
+            self.assertIn(text, found.value)
+
     def test_a_probe_is_started_in_place_of_each_program(self):
         def starting(kind, *words):
             return imbrex_doctor_launch.Command(list(words)).starting(["probe"], kind)

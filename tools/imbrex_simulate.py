@@ -137,6 +137,8 @@ def add_to(commands):
     parser.add_argument("--tree", metavar="NAME", help="pool: a tree of uts, as T1 (default); "
                         "broadcast: auto (default), star, binomial, chain, binary")
     add_choices(parser)
+    parser.add_argument("--lend", action="store_true", help="ranks of a node lend each other the "
+                        "processors of idle workers, as with IMBREX_LEND=1")
     parser.add_argument("--slow", metavar="RANK:FACTOR",
                         help="make the kernels of this rank take FACTOR times as long")
     parser.add_argument("--grid", metavar="PxQ", help="grid of ranks (default: nearly square)")
@@ -269,6 +271,8 @@ def refuse_unused(options):
         if getattr(options, name.replace("-", "_")) is not None:
             raise CommandError(f"--{name} is not an option of "
                                f"{options.command or options.program}")
+    if options.lend and options.program in ("pool", "broadcast"):
+        raise CommandError(f"--lend is not an option of {options.program}")
     if options.kernels is not None and options.program not in (*KERNELS, own.OWN,
                                                                recorded.RECORDED):
         raise CommandError(f"{options.program} has no --kernels")
@@ -424,7 +428,7 @@ def words(options, point, policy, network, kernels):
     creator_us = chosen(options.creator_us, own.CREATOR_US if options.program == own.OWN else 0.2)
     settings = {"program": options.program, "slow_rank": slow_rank, "slowness": slowness,
                 "ranks": point["ranks"], "workers": point["workers"],
-                "per_node": point["per-node"], "policy": policy,
+                "per_node": point["per-node"], "lend": int(options.lend), "policy": policy,
                 "tasks_ahead": chosen(options.tasks_ahead, 512),
                 "creator_ns": round(1e3 * creator_us),
                 "task_ns": round(1e3 * options.task_us), "progress": options.progress,
@@ -605,7 +609,8 @@ def size_of(options, point, policy):
     Throws CommandError for a simulation that does not fit."""
     program, ranks = options.program, point["ranks"]
     is_carried = program in ("broadcast", "pool")
-    fixed = limits.fixed_bytes(ranks, point["workers"], policy, is_carried)
+    workers = point["workers"] * (min(point["per-node"], ranks) if options.lend else 1)
+    fixed = limits.fixed_bytes(ranks, workers, policy, is_carried)
     if program == recorded.RECORDED:
         fixed += point["recorded"].bytes
     tasks, live = tasks_of(program, point)

@@ -70,6 +70,18 @@ class Simulate(unittest.TestCase):
                        for gap in (100, 20000))
         self.assertLess(1.05 * short["seconds"], long["seconds"])
 
+    def test_ranks_of_a_node_lend_processors(self):
+        arguments = ("--n", 4096, "--ranks", 2, "--grid", "2x1", "--kernels", "gemm=6ms")
+        alone, = self.records(*arguments, "--per-node", 2)
+        lending, = self.records(*arguments, "--per-node", 2, "--lend")
+        apart, = self.records(*arguments, "--lend")
+        self.assertLess(lending["seconds"], alone["seconds"])
+        self.assertGreater(lending["borrowed"], 0)
+        self.assertEqual((alone["borrowed"], apart["borrowed"]), (0, 0))
+        done = self.call("broadcast", "--bytes", 8, "--ranks", 2, "--lend")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--lend is not an option of broadcast", done.stderr)
+
     def test_points_and_policies_give_one_record_each(self):
         records = self.records("--kernels", "gemm=1ms", "--policy", "fifo,sa", "--workers", 2,
                                "--points", "n=2048:ranks=1,n=4096:ranks=6:grid=3x2")

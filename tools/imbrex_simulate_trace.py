@@ -37,7 +37,7 @@ class Run:
         self.steps = os.path.join(self.folder.name, "steps")
         self.is_rebuilt = False
         self.ranks = len(self.heads)
-        self.workers = max(head.workers for head in self.heads)
+        self.workers = max(head.workers - len(head.spare_workers) for head in self.heads)
         counts = [head.count for head in self.heads]
         self.records = sum(counts)
         self.bytes = max(max(counts) * REBUILT_BYTES, self.records * SIMULATED_BYTES)

@@ -65,6 +65,7 @@ void print_progress(const std::int64_t ended, const Time now) {
   ClusterSetup setup;
   setup.ranks = settings.take("ranks", 1, ranks_most);
   setup.per_node = settings.take("per_node", 1, ranks_most);
+  setup.lends = settings.take("lend", 0, 1) != 0;
   setup.rank.workers = settings.take("workers", 1, workers_most);
   setup.rank.policy = settings.take_text("policy");
   setup.rank.window = settings.take("tasks_ahead", std::uint32_t{0}, std::uint32_t{1'000'000'000});
@@ -108,10 +109,11 @@ void print(const ClusterSetup& setup, const Outcome& outcome) {
   fmt::print(
       "{{\"policy\": \"{}\", \"ranks\": {}, \"workers\": {}, \"seconds\": {:.9f}, "
       "\"in_task\": {:.6f}, \"idle\": {:.6f}, \"overhead\": {:.6f}, \"tasks\": {}, "
-      "\"messages\": {}, \"bytes\": {}, \"events\": {}, \"live_tasks\": {}{}}}\n",
+      "\"messages\": {}, \"bytes\": {}, \"events\": {}, \"live_tasks\": {}, \"borrowed\": {:.6f}{}}}\n",
       setup.rank.policy, setup.ranks, setup.rank.workers, seconds, in_task, idle, overhead,
       outcome.sums.tasks, outcome.messages,
-      outcome.bytes, outcome.events, outcome.sums.live_most, text_of(outcome.data));
+      outcome.bytes, outcome.events, outcome.sums.live_most, part(outcome.sums.borrowed_ns),
+      text_of(outcome.data));
 }
 
 int run(const int count, char** const words) {

@@ -372,10 +372,11 @@ Head head_of(const Header& header, const TimeBase& time) {
   Head head{fmt::format(
                 "{{\"version\": {}, \"rank\": {}, \"ranks\": {}, \"workers\": {}, \"policy\": {}, "
                 "\"host\": {}, \"start_ns\": {}, \"end_ns\": {}, \"cut\": {},\n \"command\": {}, "
-                "\"processors\": [{}], \"unrecorded\": {},\n ",
+                "\"processors\": [{}], \"spare_workers\": [{}], \"unrecorded\": {},\n ",
                 format_version, header.rank, header.ranks, header.workers, json_text(header.policy),
                 json_text(host), time.start_ns(), time.end_ns(), json_text(header.cut),
-                command_line(), fmt::join(header.processors, ", "), list_unrecorded()),
+                command_line(), fmt::join(header.processors, ", "),
+                fmt::join(header.spare_workers, ", "), list_unrecorded()),
             0};
   look_up_codes();
   head.counts_at = head.text.size();

@@ -184,6 +184,7 @@ struct Header {
   std::string policy;
   std::vector<int> processors = {};      // processors that the workers may use, by the system's
                                          // numbers
+  std::vector<int> spare_workers = {};   // workers whose processors belong to other ranks
   std::string cut = {};                  // why the program ended early; empty: it did not
   std::uint64_t until = UINT64_MAX;      // ticks; later records are left out
 };

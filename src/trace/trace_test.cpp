@@ -76,7 +76,8 @@ TEST(Files, hold_every_record_and_the_names) {
   recorder.record(Kind::task_end, 17, 0, 0, 0);
   time.stop();
   const Header header{
-      .rank = 2, .ranks = 4, .workers = 1, .policy = "fifo", .processors = {3, 5}};
+      .rank = 2, .ranks = 4, .workers = 1, .policy = "fifo", .processors = {3, 5},
+      .spare_workers = {1}};
   EXPECT_EQ(write_files(directory, header, time, {&recorder}), "");
   EXPECT_EQ(std::filesystem::file_size(directory + "/rank-2.events"), 2 * sizeof(Record));
   std::ifstream file(directory + "/rank-2.json");
@@ -84,6 +85,7 @@ TEST(Files, hold_every_record_and_the_names) {
   EXPECT_NE(text.find(R"("events": 2)"), std::string::npos);
   EXPECT_NE(text.find(R"(a \"name\")"), std::string::npos);
   EXPECT_NE(text.find(R"("processors": [3, 5])"), std::string::npos);
+  EXPECT_NE(text.find(R"("spare_workers": [1])"), std::string::npos);
   const std::string own = testing::internal::GetArgvs().at(0);
   EXPECT_NE(text.find("\"command\": [\"" + own + '"'), std::string::npos);
   std::filesystem::remove_all(all);

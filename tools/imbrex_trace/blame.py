@@ -207,7 +207,8 @@ class Run:
             for piece in within(history.pieces.get(worker, ()), step.start, step.end):
                 start, end = max(piece.start, step.start), min(piece.end, step.end)
                 if piece.state is State.IDLE:
-                    idle.append((start, end))
+                    if worker not in history.rank.spare_workers:
+                        idle.append((start, end))
                 else:
                     ran[history.rank.names[piece.name].name if piece.state is State.TASK
                         else OVERHEAD] += end - start
@@ -220,7 +221,7 @@ class Run:
     def idle_times(self):
         """(rank, piece, path to its end) for each time that a worker was idle."""
         for rank, index in self.ranks.items():
-            for worker, pieces in index.history.pieces.items():
+            for worker, pieces in index.history.own_pieces():
                 for piece in pieces:
                     if piece.state is State.IDLE:
                         one, time = self.next_slice(index, worker, piece)

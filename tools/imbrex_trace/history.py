@@ -141,6 +141,11 @@ class History:
     data: dict  # number of a datum -> its name
     whole: object = None  # a Whole, if `start`, `end` and `pieces` are of a part of the run
 
+    def own_pieces(self):
+        """(worker, its pieces) of the workers whose processors belong to this rank."""
+        return [(worker, pieces) for worker, pieces in self.pieces.items()
+                if worker not in self.rank.spare_workers]
+
 
 @dataclasses.dataclass
 class Whole:

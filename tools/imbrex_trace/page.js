@@ -448,12 +448,12 @@ function drawLabels() {
   const narrow = isNarrow();
   context.fillText(narrow ? "path" : "critical path", 4, LANE / 2 - 2);
   let drawn = -20;
-  head.rows.forEach(([rank, worker], row) => {
+  head.rows.forEach(([rank, worker, , , borrowed], row) => {
     if (middle(row) - drawn < 11) return;
     drawn = middle(row);
     const text = alone.has(rank) ? `rank ${rank}` : narrow ? `r${rank} w${worker}`
         : head.ranks.length > 1 ? `rank ${rank}, worker ${worker}` : `worker ${worker}`;
-    context.fillText(text, 4, middle(row));
+    context.fillText(borrowed ? `${text} (borrowed)` : text, 4, middle(row));
   });
 }
 

@@ -131,7 +131,7 @@ class Packer:
     def __init__(self, report):
         self.report = report
         self.columns = Columns()
-        self.rows = []  # [rank, worker, first piece, pieces]
+        self.rows = []  # [rank, worker, first piece, pieces, on a borrowed processor]
         self.names = {}  # (name, where) -> number
         self.numbers = {}  # (rank, task) -> number
         self.texts = {}  # what the path waited for -> number
@@ -166,7 +166,8 @@ class Packer:
                     task_of(self.numbers.get((rank, piece.task), 0))
                     idle(piece.state is State.IDLE)
                 self.rows.append([rank, worker, first,
-                                  len(self.columns.arrays["piece_start"]) - first])
+                                  len(self.columns.arrays["piece_start"]) - first,
+                                  worker in history.rank.spare_workers])
 
     def tasks(self):
         names = ("rank", "H"), ("id", "d"), ("name", "H"), ("priority", "i"), ("created", "d"), \

@@ -89,6 +89,7 @@ class Rank:
     cut: str = ""  # why the rank ended before its end; empty if it did not
     command: tuple = ()  # the program and its arguments; empty in older traces
     processors: tuple = ()  # that its workers could use; empty in older traces
+    spare_workers: tuple = ()  # on processors of other ranks (IMBREX_LEND); as `processors`
     lost: int = 0  # records for which there was no room
     why_lost: str = ""
     unrecorded: tuple = ()  # of (what, count): operations that have no records
@@ -192,7 +193,8 @@ def read_rank(path, number):
                 names=[Name(entry["name"], entry["where"]) for entry in head["names"]],
                 count=head["events"], path=path.with_suffix(".events"), cut=head.get("cut", ""),
                 command=tuple(head.get("command", ())),
-                processors=tuple(head.get("processors", ())), lost=head.get("lost", 0),
+                processors=tuple(head.get("processors", ())),
+                spare_workers=tuple(head.get("spare_workers", ())), lost=head.get("lost", 0),
                 why_lost=head.get("why_lost", ""),
                 unrecorded=tuple((entry["what"], entry["count"])
                                  for entry in head.get("unrecorded", ())))
@@ -219,7 +221,7 @@ def read_head(path):
     for key, kind, none in (("cut", str, ""), ("lost", int, 0), ("why_lost", str, "")):
         if type(head.get(key, none)) is not kind:
             raise TraceError(f"{path}: key \"{key}\" is no {kind.__name__}")
-    for key, kind in (("command", str), ("processors", int)):
+    for key, kind in (("command", str), ("processors", int), ("spare_workers", int)):
         value = head.get(key, [])
         if type(value) is not list or any(type(one) is not kind for one in value):
             raise TraceError(f"{path}: key \"{key}\" is no list of {kind.__name__}")

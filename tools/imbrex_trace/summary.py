@@ -24,7 +24,8 @@ def worker_table(histories):
     for history in histories:
         begun, suspended = counts(history)
         for number, pieces in sorted(history.pieces.items()):
-            rows.append((str(history.rank.rank), str(number), *shares(pieces),
+            borrowed = " (borrowed)" if number in history.rank.spare_workers else ""
+            rows.append((str(history.rank.rank), f"{number}{borrowed}", *shares(pieces),
                          str(begun[number]), str(suspended[number])))
             everything += pieces
         tasks += sum(begun.values())

@@ -92,6 +92,7 @@ def draw_panel(panel, scale, colours, y):
     for history in panel.histories:
         for worker, pieces in sorted(history.pieces.items()):
             label = f"rank {history.rank.rank}, worker {worker}"
+            label += " (borrowed)" if worker in history.rank.spare_workers else ""
             part.append(text(LEFT - 8, y + ROW / 2 + 4, label, size=11, anchor="end"))
             part += draw_row(history, pieces, panel, scale, colours, y)
             rows[history.rank.rank, worker] = y + ROW / 2

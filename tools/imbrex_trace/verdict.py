@@ -7,7 +7,7 @@ enough. Used by report and page. A sentence is a list of texts; names in it are 
 import collections
 import dataclasses
 
-from imbrex_trace import blame, words
+from imbrex_trace import blame, lending, words
 from imbrex_trace.blame import OVERHEAD, Why
 from imbrex_trace.history import State
 
@@ -45,7 +45,7 @@ def sentences(report):
         if facts.path < SIGNIFICANT * report.span:
             return said
     found = [finding for part in (busy, messages, woken, crowded, unnamed, main_alone, long_task,
-                                  balance, few_ready, overhead)
+                                  balance, unevenly_loaded, few_ready, overhead)
              for finding in part(facts)]
     found = [finding for finding in found if finding.share >= SIGNIFICANT]
     found.sort(key=lambda finding: -finding.share)
@@ -80,8 +80,10 @@ class Facts:
         self.state = collections.Counter()  # State -> time of all workers
         self.in_tasks = collections.Counter()  # rank -> time of its workers in tasks
         for history in report.histories:
-            for pieces in history.pieces.values():
+            for worker, pieces in history.pieces.items():
                 for piece in pieces:
+                    if piece.state is State.IDLE and worker in history.rank.spare_workers:
+                        continue  # its processor was with its owner
                     self.state[piece.state] += piece.end - piece.start
                     if piece.state is State.TASK:
                         self.in_tasks[history.rank.rank] += piece.end - piece.start
@@ -115,7 +117,7 @@ def crowd(histories):
     more workers than processors; else None. Older traces do not hold the processors."""
     workers, processors = collections.Counter(), collections.defaultdict(set)
     for history in histories:
-        workers[history.rank.host] += len(history.pieces)
+        workers[history.rank.host] += sum(1 for _ in history.own_pieces())
         processors[history.rank.host] |= set(history.rank.processors)
     pairs = [(count, len(processors[host])) for host, count in workers.items()
              if 0 < len(processors[host]) < count]
@@ -319,6 +321,17 @@ def balance(facts):
                    "run ", name(what), f": it is in tasks for "
                    f"{words.duration(facts.in_tasks[rank])}, the other ranks for "
                    f"{words.duration(mean)} on average."])
+
+
+def unevenly_loaded(facts):
+    """Finds tasks that were ready in one rank while workers of others on its node were idle."""
+    saved = lending.saved_by_host(facts.report)
+    if not saved:
+        return
+    host, time = max(saved.items(), key=lambda entry: entry[1])
+    yield Finding(time / facts.report.span,
+                  [f"Imbalance between ranks of the node {host}: lending would save "
+                   f"{share(time / facts.report.span)} (", Name("IMBREX_LEND=1"), ")."])
 
 
 def few_ready(facts):

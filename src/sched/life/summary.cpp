@@ -27,7 +27,11 @@ void finish_records(RuntimeState& runtime) {
 void write_trace(RuntimeState& runtime, const trace::TimeBase& time,
                  const std::string& cut) noexcept {
   std::vector<trace::Recorder*> recorders;
-  for (const auto& worker : runtime.workers) recorders.push_back(&worker->recorder);
+  std::vector<int> spare_workers;
+  for (const auto& worker : runtime.workers) {
+    recorders.push_back(&worker->recorder);
+    if (worker->seat.spare) spare_workers.push_back(worker->id);
+  }
   {
     const std::lock_guard guard(runtime.foreign_lock);
     for (Worker* const worker : runtime.foreign) recorders.push_back(&worker->recorder);
@@ -40,6 +44,7 @@ void write_trace(RuntimeState& runtime, const trace::TimeBase& time,
                           .workers = static_cast<int>(runtime.workers.size()),
                           .policy = runtime.options.POLICY,
                           .processors = runtime.processors,
+                          .spare_workers = spare_workers,
                           .cut = cut,
                           .until = cut.empty() ? UINT64_MAX : time.end_ticks()},
                          time, recorders);

@@ -17,6 +17,7 @@ namespace imbrex::simulate {
 struct ClusterSetup {
   int ranks = 1;
   int per_node = 1;
+  bool lends = false;           // IMBREX_LEND: ranks of a node lend processors to each other
   RankSetup rank;               // except the values of the network and of the slow rank
   int slow_rank = -1;           // whose kernels take `slowness` times as long; -1: none
   double slowness = 1;

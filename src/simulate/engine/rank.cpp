@@ -28,6 +28,11 @@ sched::PolicySetup policy_setup(const int workers) {
   return setup;
 }
 
+// With a spare worker for each processor of the other ranks of the node.
+int workers_of(const RankSetup& setup) noexcept {
+  return setup.node != nullptr ? setup.node->all() : setup.workers;
+}
+
 }  // namespace
 
 const TaskPlan& Rank::plan_of(const Task& task) noexcept { return closure_of(task).plan; }
@@ -41,12 +46,12 @@ Rank::Rank(EventQueue& events, PointToPoint& mpi, Program& program, const int ra
       setup_(setup),
       window_(setup.window == 0 ? UINT32_MAX : setup.window),
       observer_(observer),
-      policy_(sched::make_policy(setup.policy, policy_setup(setup.workers))),
+      policy_(sched::make_policy(setup.policy, policy_setup(workers_of(setup)))),
       only_queue_(policy_->only_queue()),
       kernels_(program.kernels()),
       root_{},
       library_root_{},
-      workers_(static_cast<std::size_t>(setup.workers)) {
+      workers_(static_cast<std::size_t>(workers_of(setup))) {
   lineage_.use(policy_->flow(), [](void* const policy, Task& task, const int priority) {
     static_cast<sched::Policy*>(policy)->raise(task, priority);
   }, policy_.get());
@@ -54,7 +59,8 @@ Rank::Rank(EventQueue& events, PointToPoint& mpi, Program& program, const int ra
   for (std::size_t i = 0; i < kernels_.size(); ++i) {
     ops_.push_back({.run = nullptr, .drop = nullptr, .destroy = nullptr});
   }
-  for (int id = 0; id < setup.workers; ++id) workers_[static_cast<std::size_t>(id)].id = id;
+  for (std::size_t id = 0; id < workers_.size(); ++id) workers_[id].id = static_cast<int>(id);
+  if (setup.node != nullptr) add_spare_workers();
   for (Task* const root : {&root_, &library_root_}) {
     task::initialise(*root, {.id = 0,
                              .name = "main",
@@ -104,7 +110,7 @@ void Rank::start() {
   creator.creator = main_.get();
   creator.stage = Stage::creates;
   at(events_.now(), creator);
-  for (std::size_t id = 1; id < workers_.size(); ++id) rest(workers_[id], true);
+  for (int id = 1; id < setup_.workers; ++id) rest(workers_[static_cast<std::size_t>(id)], true);
 }
 
 void Rank::at(const Time when, Worker& worker) {
@@ -127,6 +133,7 @@ void Rank::go_on(Worker& worker) {
 
 void Rank::look(Worker& worker, const bool eager) {
   worker.stage = Stage::idle;
+  if (must_leave(worker) && worker.inbox.empty()) return end_loan(worker);
   Task* task = find_claimed(worker, eager);
   if (task == nullptr || task->fiber != nullptr) flush(worker);
   if (task == nullptr) task = find_claimed(worker, eager);
@@ -142,12 +149,13 @@ void Rank::look(Worker& worker, const bool eager) {
 void Rank::rest(Worker& worker, const bool eager) {
   worker.stage = Stage::idle;
   worker.task = nullptr;
+  if (setup_.node != nullptr) begin_idle(worker);
   if (mpi_.has_arrivals(rank_) || program_.has_arrivals(rank_)) arrived();
   if (eager || policy_->size() == 0) return;
   events_.at(events_.now() + patience_ns, [](void* const rank, const std::uint64_t id) {
     auto& here = *static_cast<Rank*>(rank);
     Worker& one = here.workers_[id];
-    if (one.stage == Stage::idle && !one.is_woken) here.look(one, true);
+    if (one.stage == Stage::idle && !one.is_woken && here.has_processor(one)) here.look(one, true);
   }, this, static_cast<std::uint64_t>(worker.id));
 }
 
@@ -268,7 +276,7 @@ void Rank::end(Worker& worker) {
   note_end(step, outcome);
   Task* const next = sched::rules::take_only_one(outcome.ready, [&](const Task& ready) {
     return worker.inbox.empty() && !ready.tied && !is_by_library(ready) &&
-           policy_->empty(worker.id);
+           policy_->empty(worker.id) && !must_leave(worker);
   });
   act_on(worker.id, outcome);
   poll_if_due(worker);
@@ -375,22 +383,27 @@ void Rank::enqueue(const int worker, Task& task, const Origin origin) {
   wake_one();
 }
 
+// A worker that has lent its processor is woken if no other one is idle.
 void Rank::wake_one() {
+  Worker* sleeper = nullptr;
   for (Worker& worker : workers_) {
     if (worker.stage != Stage::idle || worker.is_woken || worker.task != nullptr) continue;
-    wake(worker);
-    return;
+    if (has_processor(worker)) return wake(worker);
+    if (sleeper == nullptr && !worker.spare && !worker.awaits_processor) sleeper = &worker;
   }
+  if (sleeper != nullptr) wake(*sleeper);
 }
 
-void Rank::wake(Worker& worker) {
+void Rank::wake(Worker& worker) { wake_at(events_.now(), worker); }
+
+void Rank::wake_at(const Time when, Worker& worker) {
   if (worker.stage != Stage::idle || worker.is_woken) return;
   worker.is_woken = true;
-  events_.at(events_.now(), [](void* const rank, const std::uint64_t id) {
+  events_.at(when, [](void* const rank, const std::uint64_t id) {
     auto& here = *static_cast<Rank*>(rank);
     Worker& one = here.workers_[id];
     one.is_woken = false;
-    if (one.stage == Stage::idle) here.look(one, false);
+    if (one.stage == Stage::idle && here.take_processor(one)) here.look(one, false);
   }, this, static_cast<std::uint64_t>(worker.id));
 }
 

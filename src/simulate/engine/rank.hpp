@@ -23,6 +23,7 @@
 #include "simulate/engine/event_queue.hpp"
 #include "simulate/engine/point_to_point.hpp"
 #include "simulate/engine/program.hpp"
+#include "simulate/lend/processors.hpp"
 #include "task/access/depend.hpp"
 #include "task/ending/complete.hpp"
 #include "task/lineage.hpp"
@@ -44,6 +45,7 @@ struct RankSetup {
   Progress progress = Progress::automatic;
   Time thread_gap_ns = 2'000'000;  // between two polls of the thread of `auto`
   double slowness = 1;             // so many times as long as they are given do kernels take
+  Processors* node = nullptr;      // that the ranks of the node lend; null: they lend none
 };
 
 // For tests, and for code that records a simulation.
@@ -64,6 +66,7 @@ class Rank {
     std::int64_t ended = 0;
     std::int64_t live_most = 0;  // tasks created and not ended at once
     Time end = 0;                // when the creator had waited for all
+    double borrowed_ns = 0;      // in which workers had processors of other ranks
   };
 
   Rank(EventQueue& events, PointToPoint& mpi, Program& program, int rank, const RankSetup& setup,
@@ -134,6 +137,12 @@ class Rank {
     task::Tally tally;
     std::deque<Task*> inbox;       // tasks that must resume here: main, and tied ones
     std::deque<sched::Behind> behind;
+    // ---- where ranks lend processors ----
+    int processor = -1;            // of the node
+    bool spare = false;            // another rank owns the processor
+    bool awaits_processor = false; // the owner has asked the borrower for it
+    Time idle_since = 0;
+    Time borrowed_since = 0;
   };
 
   // ---- the loop (sched/run/loop) ----
@@ -155,6 +164,7 @@ class Rank {
   void enqueue(int worker, Task& task, sched::Origin origin);
   void wake_one();
   void wake(Worker& worker);
+  void wake_at(Time when, Worker& worker);
   void recycle(Task& task);
   void drop_reference(Task& task);
 
@@ -209,6 +219,32 @@ class Rank {
   void poll_if_due(const Worker& worker);
   void poll_as(int worker);
   [[nodiscard]] Time next_poll_of_thread() const noexcept;
+  [[nodiscard]] Time next_poll_without_processor() const noexcept;
+  // An idle worker with a processor; no_worker if there is none.
+  [[nodiscard]] int idle_worker() const noexcept;
+
+  // ---- processors that ranks lend (sched/run/idle) ----
+  void add_spare_workers();
+  [[nodiscard]] bool has_processor(const Worker& worker) const noexcept {
+    return setup_.node == nullptr || setup_.node->holds(number_in_node_, worker.processor);
+  }
+  [[nodiscard]] bool must_leave(const Worker& worker) const noexcept {
+    return worker.spare &&
+           (!has_processor(worker) || setup_.node->is_awaited(worker.processor));
+  }
+  [[nodiscard]] bool has_work(const Worker& worker) const noexcept {
+    return !worker.inbox.empty() || policy_->size() > 0 || !worker.behind.empty() ||
+           !behind_.empty();
+  }
+  // A woken worker may look for a task. If not, and its processor is lent, got() follows.
+  [[nodiscard]] bool take_processor(Worker& worker);
+  void got(int processor);
+  void begin_loan(Worker& worker);
+  void end_loan(Worker& worker);
+  void begin_idle(Worker& worker);
+  void lend_if_idle(Worker& worker, Time idle_since);
+  void look_for_processors();
+  void borrow_for(std::int64_t wanted);
 
   // ---- notes for the policy (sched/run/notes) ----
   void mark(Task& task);
@@ -253,6 +289,10 @@ class Rank {
   std::uint64_t next_id_ = 1;
   std::uint64_t begun_ = 0;
   Time last_poll_ = 0;
+  Time last_completion_ = 0;                 // that a poll has found
+  int number_in_node_ = 0;
+  Time looked_at_ = 0;                       // for processors of other ranks
+  std::uint64_t begun_then_ = 0;             // begun_ at that time
   bool poll_is_due_ = false;                 // an event that polls
   std::vector<Task*> complete_;              // of a poll: kept for its memory
   Sums sums_;

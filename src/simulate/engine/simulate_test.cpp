@@ -272,6 +272,90 @@ TEST(Simulate, the_time_is_neither_below_the_work_nor_below_the_longest_chain) {
   }
 }
 
+// ---- ranks of a node that lend processors ------------------------------------------------------
+
+// Tasks of 1 ms, for each rank as many as given.
+class UnevenProgram final : public Program {
+ public:
+  explicit UnevenProgram(std::vector<int> tasks) : tasks_(std::move(tasks)) {}
+  const std::vector<Kernel>& kernels() const override { return kernels_; }
+  bool next(const int rank, Batch& batch) override {
+    for (int task = 0; task < tasks_[static_cast<std::size_t>(rank)]; ++task) {
+      batch.add({.tag = task});
+    }
+    return false;
+  }
+
+ private:
+  const std::vector<int> tasks_;
+  std::vector<Kernel> kernels_{{"compute", 1'000'000}};
+};
+
+double ms_of(const std::vector<int>& tasks, const int per_node, const bool lends,
+             const std::string& policy) {
+  ClusterSetup setup = cluster(static_cast<int>(tasks.size()), 1, policy);
+  setup.per_node = per_node;
+  setup.lends = lends;
+  UnevenProgram program(tasks);
+  const Outcome outcome = simulate(program, setup);
+  EXPECT_EQ(outcome.sums.ended, outcome.sums.created);
+  EXPECT_EQ(outcome.sums.borrowed_ns > 0, lends && per_node > 1) << policy;
+  return static_cast<double>(outcome.time_ns) * 1e-6;
+}
+
+TEST(Simulate, a_node_with_lending_runs_uneven_ranks_in_the_time_of_even_ones) {
+  for (const std::string& policy : policies) {
+    EXPECT_NEAR(ms_of({300, 100}, 2, false, policy), 300, 2) << policy;
+    EXPECT_NEAR(ms_of({300, 100}, 2, true, policy), 200, 4) << policy;
+    EXPECT_NEAR(ms_of({300, 100}, 1, true, policy), 300, 2) << policy;
+    EXPECT_NEAR(ms_of({50, 50, 50, 250}, 4, true, policy), 100, 4) << policy;
+  }
+}
+
+TEST(Simulate, lending_runs_every_task_once_with_messages_under_every_policy) {
+  for (const std::string& policy : policies) {
+    ClusterSetup setup = cluster(6, 3, policy);
+    setup.per_node = 4;  // the second node has two ranks
+    setup.lends = true;
+    setup.network.eager_bytes = 4096;
+    Time times[2] = {};
+    for (Time& time : times) {
+      const auto program = make_cholesky(small_cholesky(), durations);
+      const Outcome outcome = simulate(*program, setup);
+      EXPECT_EQ(outcome.sums.created, outcome.sums.tasks) << policy;
+      EXPECT_EQ(outcome.sums.ended, outcome.sums.tasks) << policy;
+      EXPECT_EQ(outcome.messages, outcome.messages_received) << policy;
+      time = outcome.time_ns;
+    }
+    EXPECT_EQ(times[0], times[1]) << policy;
+  }
+}
+
+// Methodology: as in the_tasks_of_a_worker_do_not_overlap, for the processors of a node: at no time
+// do more tasks run there than it has processors.
+TEST(Simulate, lending_never_runs_more_tasks_than_the_node_has_processors) {
+  for (const std::string& policy : policies) {
+    ClusterSetup setup = cluster(4, 2, policy);
+    setup.per_node = 4;
+    setup.lends = true;
+    Recorder recorder;
+    setup.observer = &recorder;
+    UnevenProgram program({90, 10, 40, 5});
+    (void)simulate(program, setup);
+    std::vector<std::pair<Time, int>> changes;
+    for (const auto& run : recorder.runs()) {
+      changes.emplace_back(run.began, 1);
+      changes.emplace_back(run.ended, -1);
+    }
+    std::ranges::sort(changes);  // of one time, ends come first
+    int running = 0;
+    for (const auto& [time, by] : changes) {
+      running += by;
+      EXPECT_LE(running, 8) << policy << " at " << time;
+    }
+  }
+}
+
 // Each rank receives from the next rank, and no rank sends.
 class Deadlock final : public Program {
  public:
