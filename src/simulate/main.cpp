@@ -109,7 +109,8 @@ void print(const ClusterSetup& setup, const Outcome& outcome) {
   fmt::print(
       "{{\"policy\": \"{}\", \"ranks\": {}, \"workers\": {}, \"seconds\": {:.9f}, "
       "\"in_task\": {:.6f}, \"idle\": {:.6f}, \"overhead\": {:.6f}, \"tasks\": {}, "
-      "\"messages\": {}, \"bytes\": {}, \"events\": {}, \"live_tasks\": {}, \"borrowed\": {:.6f}{}}}\n",
+      "\"messages\": {}, \"bytes\": {}, \"events\": {}, \"live_tasks\": {}, "
+      "\"borrowed\": {:.6f}{}}}\n",
       setup.rank.policy, setup.ranks, setup.rank.workers, seconds, in_task, idle, overhead,
       outcome.sums.tasks, outcome.messages,
       outcome.bytes, outcome.events, outcome.sums.live_most, part(outcome.sums.borrowed_ns),

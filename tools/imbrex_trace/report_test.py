@@ -71,6 +71,21 @@ class ReportTest(unittest.TestCase):
         one.end(9, 0, 2)
         zero.write(), one.write()
 
+    def verdict(self):
+        """The sentences, and all of the text."""
+        text = self.report("--write", "none")
+        parts = text.split("\n\n")
+        return " ".join(parts[1].split()), text
+
+    def chain(self, rank, worker, begin, end, name, count=1, first=1, accesses=()):
+        """Tasks one after the other on a worker, all made at the start."""
+        step = (end - begin) / count
+        for number in range(count):
+            rank.create(0, worker, first + number, name, accesses=accesses)
+        for number in range(count):
+            rank.begin(begin + number * step, worker, first + number, name)
+            rank.end(begin + (number + 1) * step, worker, first + number)
+
     def report(self, *arguments, whole=True, **environment):
         arguments += ("--whole",) if whole and "--crop" not in arguments else ()
         result = run("report", self.directory, *arguments, **environment)
@@ -214,21 +229,6 @@ class Tables(ReportTest):
 class Verdict(ReportTest):
     """Of each run the reason for its length is known, since it was made for that."""
 
-    def verdict(self):
-        """The sentences, and all of the text."""
-        text = self.report("--write", "none")
-        parts = text.split("\n\n")
-        return " ".join(parts[1].split()), text
-
-    def chain(self, rank, worker, begin, end, name, count=1, first=1, accesses=()):
-        """Tasks one after the other on a worker, all made at the start."""
-        step = (end - begin) / count
-        for number in range(count):
-            rank.create(0, worker, first + number, name, accesses=accesses)
-        for number in range(count):
-            rank.begin(begin + number * step, worker, first + number, name)
-            rank.end(begin + (number + 1) * step, worker, first + number)
-
     def test_waiting_for_a_worker_that_runs_others(self):
         rank = self.writer(end=20)
         update, panel = rank.name("update"), rank.name("panel")
@@ -360,43 +360,6 @@ class Verdict(ReportTest):
         self.assertRegex(said, r"Workers of other ranks were idle for \d+(\.\d)? ms, 3\d % of all "
                                r"workers' time, until rank 1 had run `work`: it is in tasks for "
                                r"1\d ms, the other ranks for 4\.\d ms on average\.")
-
-    def test_lending_serves_the_rank_with_more_tasks(self):
-        for number, load in ((0, 4), (1, 16)):
-            rank = self.writer(rank=number, ranks=2, end=16)
-            self.chain(rank, 0, 0, load, rank.name("work"), load)
-            if load < 16:
-                rank.idle(load, 16, 0)
-            rank.write()
-        # Rank 1 has ready tasks until its last one begins: 11 ms, at twice the speed.
-        self.assertIn("Imbalance between ranks of the node node1: lending would save 34 % "
-                      "(`IMBREX_LEND=1`).", self.verdict()[0])
-
-    def test_lending_serves_no_chain_and_no_other_node(self):
-        for host, accesses in (("node1", ((8, INOUT),)), ("node2", ())):
-            for number, load in ((0, 4), (1, 16)):
-                rank = self.writer(rank=number, ranks=2, end=16)
-                rank.head["host"] = host if number else "node1"
-                self.chain(rank, 0, 0, load, rank.name("work"), load, accesses=accesses)
-                if load < 16:
-                    rank.idle(load, 16, 0)
-                rank.write()
-            self.assertNotIn("lending", self.verdict()[0])
-
-    def test_a_spare_worker_is_marked_and_its_pauses_are_no_loss(self):
-        for number in (0, 1):
-            rank = self.writer(rank=number, ranks=2, end=16, workers=2)
-            rank.head |= {"processors": [number], "spare_workers": [1]}
-            work = rank.name("work")
-            self.chain(rank, 0, 0, 16, work, 16)
-            rank.idle(0, 16, 1)
-            rank.write()
-        said = self.verdict()[0]
-        self.assertNotIn("idle", said)
-        self.assertNotIn("shared", said)
-        picture = self.directory / "timeline.svg"
-        self.assertEqual(run("timeline", self.directory, "-o", picture).returncode, 0)
-        self.assertIn("rank 1, worker 1 (borrowed)", picture.read_text())
 
     def test_too_few_tasks_at_a_time(self):
         rank = self.writer(end=20, workers=4)

@@ -195,8 +195,8 @@ bool rests(const RuntimeState& runtime, const Worker* const self) noexcept {
 
 bool Worker::some_gave_way() const noexcept {
   if (!behind.empty()) return true;
-  if (must_leave(*this)) [[unlikely]] return false;
   if (runtime->behind_count.load(std::memory_order_relaxed) == 0) return false;
+  if (must_leave(*this)) [[unlikely]] return false;
   for (const Membership* place = membership; place != nullptr; place = place->outer) {
     if (place->group->behind_count.load(std::memory_order_relaxed) != 0) return true;
   }
