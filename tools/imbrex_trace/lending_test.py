@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs of which it can be told by hand what IMBREX_LEND=1 would save, and traces of runs with it, go
-through `imbrex report` and `imbrex timeline`."""
+"""Runs of which it can be told by hand what IMBREX_LEND=1 would save, and traces of runs with it,
+go through `imbrex report` and `imbrex timeline`."""
 import unittest
 
 import report_test
