@@ -58,8 +58,8 @@ def main():
                           (tidy, "check only files that changed since this branch left COMMIT; if "
                            "there is no such commit, check --most files")):
         command.add_argument("--since", metavar="COMMIT", help=what)
-    tidy.add_argument("--most", metavar="COUNT", type=int, help="check at most COUNT files")
     for command in (locks, tidy):
+        command.add_argument("--most", metavar="COUNT", type=int, help="check at most COUNT files")
         command.add_argument("--tree", type=pathlib.Path, default=ROOT / "build",
                              help="a configured build directory (default: build)")
         command.add_argument("--jobs", type=int, default=os.cpu_count(),
@@ -117,6 +117,11 @@ def run_all(commands, jobs):
     return failed
 
 
+def at_most(count, names):
+    """So many of the names, spread over the folders, the same ones each time."""
+    return names[::-(-len(names) // count)] if count and len(names) > count else names
+
+
 # ---- locks -------------------------------------------------------------------------------------
 
 def check_locks(compiled, arguments):
@@ -142,6 +147,7 @@ def check_locks(compiled, arguments):
         if not names:
             print("tools/clang_checks.py locks: no changed file uses a guarded lock")
             return 0
+    names = at_most(arguments.most, names)
     with tempfile.TemporaryDirectory() as folder:
         often = pathlib.Path(folder) / "often_included.hpp"
         often.write_text("".join(f"#include <{header}>\n" for header in OFTEN_INCLUDED))
@@ -190,9 +196,7 @@ def check_tidy(compiled, arguments):
     if arguments.since:
         changed = changed_since(arguments.since)
         names = [name for name in names if changed is None or name in changed]
-    if arguments.most and len(names) > arguments.most:
-        # Spread over the folders, the same ones each time.
-        names = names[::-(-len(names) // arguments.most)]
+    names = at_most(arguments.most, names)
     failed = run_all({name: [tidy, "--quiet", name, "--", *compiled[name]] for name in names},
                      arguments.jobs)
     print(f"tools/clang_checks.py tidy: {len(names)} files, {failed} with findings")
