@@ -128,9 +128,10 @@ def check_locks(compiled, arguments):
     clang = find_tool("clang++")
     if clang is None:
         return skip("clang++", "clang-19")
-    base = [clang, "-stdlib=libc++", "-D_LIBCPP_ENABLE_THREAD_SAFETY_ANNOTATIONS",
+    base = [clang, "-stdlib=libc++", "-fexperimental-library",
+            "-D_LIBCPP_ENABLE_THREAD_SAFETY_ANNOTATIONS",
             "-Wno-everything", "-Wthread-safety", "-Werror=thread-safety"]
-    # libstdc++ does not say that std::mutex is a lock.
+    # libstdc++ does not say that std::mutex is a lock; libc++ 19 has std::stop_token by this option.
     probe = subprocess.run([*base, "-std=c++20", "-Isrc", "-fsyntax-only", "-x", "c++", "-"],
                            input=BREACH, text=True, capture_output=True, cwd=ROOT)
     if "'mutex' file not found" in probe.stderr:

@@ -163,7 +163,8 @@ class Owners(unittest.TestCase):
     def simulator(self):
         """The program behind the command, without the file."""
         names = ("fill", "largest", "look", "stretch", "make", "take")
-        settings = {"program": "owners", "ranks": 2, "per_node": 1, "workers": 1, "policy": "fifo",
+        settings = {"program": "owners", "ranks": 2, "per_node": 1, "lend": 0, "workers": 1,
+                    "policy": "fifo",
                     "tasks_ahead": 512, "creator_ns": 200, "task_ns": 200, "progress": "auto",
                     "poll_gap_ns": 2000000,
                     "seed": 1, "slow_rank": -1, "slowness": 1, "shows_progress": 0,

@@ -15,12 +15,16 @@ namespace imbrex::omp {
 
 namespace {
 
-// Never destroyed: threads end after it would be. fork() holds it, so that the child finds it
-// whole.
+// fork() holds the pool, so that the child finds it whole.
+base::SlabPool& pool();
+void before_fork() IMBREX_LOCKS_NOT_SEEN { pool().hold(); }
+void after_fork() IMBREX_LOCKS_NOT_SEEN { pool().give_up(); }
+
+// Never destroyed: threads end after it would be.
 base::SlabPool& pool() {
   static base::SlabPool& never_destroyed = []() -> base::SlabPool& {
     auto& made = *new base::SlabPool;
-    pthread_atfork([] { pool().hold(); }, [] { pool().give_up(); }, [] { pool().give_up(); });
+    pthread_atfork(&before_fork, &after_fork, &after_fork);
     return made;
   }();
   return never_destroyed;
