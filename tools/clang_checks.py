@@ -131,7 +131,7 @@ def check_locks(compiled, arguments):
     base = [clang, "-stdlib=libc++", "-fexperimental-library",
             "-D_LIBCPP_ENABLE_THREAD_SAFETY_ANNOTATIONS",
             "-Wno-everything", "-Wthread-safety", "-Werror=thread-safety"]
-    # libstdc++ does not say that std::mutex is a lock; libc++ 19 has std::stop_token by this option.
+    # libstdc++ does not say that std::mutex is a lock; the option gives libc++ 19 std::stop_token.
     probe = subprocess.run([*base, "-std=c++20", "-Isrc", "-fsyntax-only", "-x", "c++", "-"],
                            input=BREACH, text=True, capture_output=True, cwd=ROOT)
     if "'mutex' file not found" in probe.stderr:
