@@ -208,7 +208,7 @@ def flown(name, names):
 
 
 def result_of(name, names, code):
-    """The expression for the result of the call, from that of ours."""
+    """The expression that MPI_name returns. `code`: the one for the result of imbrex_MPI_name."""
     row = WINDOW_LOCKS.get(name)
     return f"window_locks::{row[1].format(*names, code=code)}" if row else code
 
