@@ -3,14 +3,13 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 
-#include "omp/environment/others.hpp"
-
 namespace imbrex::omp {
+
+std::atomic<bool> speaks_llvm{false};
 
 namespace {
 

@@ -3,7 +3,13 @@
 // their tests look for the prefix.
 #pragma once
 
+#include <atomic>
+
 namespace imbrex::omp {
+
+// True if the process needs LLVM's runtime and not GCC's, as of the last look_for_others().
+// Messages, the words that variables take and what they default to are then LLVM's.
+extern std::atomic<bool> speaks_llvm;
 
 [[noreturn, gnu::format(printf, 1, 2), gnu::cold]] void fatal(const char* format, ...);
 [[gnu::format(printf, 1, 2), gnu::cold]] void warn(const char* format, ...);

@@ -10,7 +10,6 @@
 #include <cstdlib>
 
 #include "omp/environment/fatal.hpp"
-#include "omp/environment/others.hpp"
 #include "omp/environment/place_list.hpp"
 
 namespace imbrex::omp {

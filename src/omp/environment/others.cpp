@@ -16,6 +16,7 @@
 
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
+#include "omp/environment/fatal.hpp"
 
 namespace imbrex::omp {
 
@@ -252,7 +253,6 @@ void report_if_unreachable(const std::vector<Object>& objects) {
 }  // namespace
 
 std::atomic<bool> openmp_only{false};
-std::atomic<bool> speaks_llvm{false};
 
 bool look_for_others() {
   const std::vector<Object> objects = look();

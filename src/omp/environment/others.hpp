@@ -17,10 +17,6 @@ void look_for_new_others();
 // In a child of fork: another thread of the parent may just have been looking.
 void forget_look() noexcept;
 
-// True if the process needs LLVM's runtime and not GCC's, as of the last look_for_others().
-// Messages are then LLVM's.
-extern std::atomic<bool> speaks_llvm;
-
 // True unless other code uses imbrex (its MPI library, a program that calls it), as of the last
 // check above: tasks then wait for each other only through OpenMP's own constructs.
 extern std::atomic<bool> openmp_only;

@@ -18,7 +18,6 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "omp/environment/fatal.hpp"
-#include "omp/environment/others.hpp"
 #include "omp/environment/machine.hpp"
 
 namespace imbrex::omp {

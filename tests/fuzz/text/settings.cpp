@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// libFuzzer on the OMP_* and GOMP_* variables: each line of the input is one. The settings that
-// result are within their bounds for every input.
+// libFuzzer on the OMP_*, GOMP_* and KMP_* variables: each line of the input is one. The settings
+// that result, for a program of GCC and for one of LLVM, are within their bounds for every input.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "imbrex/detail/plug_ins.hpp"
+#include "omp/environment/fatal.hpp"
 #include "omp/environment/settings.hpp"
 
 extern char** environ;
@@ -42,7 +43,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* const data, const std:
   std::vector<std::string> variables;
   for (std::string line; std::getline(input, line);) {
     line.resize(std::min(line.find('\0'), line.size()));
-    if (line.starts_with("OMP_") || line.starts_with("GOMP_")) variables.push_back(line);
+    for (const char* const prefix : {"OMP_", "GOMP_", "KMP_"}) {
+      if (line.starts_with(prefix)) variables.push_back(line);
+    }
   }
   std::vector<char*> entries;
   for (std::string& variable : variables) entries.push_back(variable.data());
@@ -50,9 +53,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* const data, const std:
 
   char** const kept = environ;
   environ = entries.data();
-  imbrex::omp::Settings now;
-  imbrex::omp::read_settings(now);
+  for (const bool llvm : {false, true}) {
+    imbrex::omp::speaks_llvm.store(llvm, std::memory_order_relaxed);
+    imbrex::omp::Settings now;
+    imbrex::omp::read_settings(now);
+    check(now);
+  }
   environ = kept;
-  check(now);
   return 0;
 }

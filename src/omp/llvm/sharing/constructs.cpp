@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Master, single, copyprivate, sections, critical regions, reductions and scope as LLVM's compilers
 // call them.
-#include <atomic>
 #include <cstdint>
 
 #include "omp/calls/locks.hpp"
@@ -110,7 +109,8 @@ void __kmpc_end_reduce_nowait(const Ident* where, std::int32_t, int* lock) {
   end_reduction(where, lock);
 }
 
-void __kmpc_flush(const Ident*, ...) { std::atomic_thread_fence(std::memory_order_seq_cst); }
+// As GCC expands `flush`; ThreadSanitizer refuses std::atomic_thread_fence.
+void __kmpc_flush(const Ident*, ...) { __sync_synchronize(); }
 
 }
 #pragma GCC visibility pop
