@@ -271,8 +271,8 @@ def refuse_unused(options):
         if getattr(options, name.replace("-", "_")) is not None:
             raise CommandError(f"--{name} is not an option of "
                                f"{options.command or options.program}")
-    if options.lend and options.program in ("pool", "broadcast"):
-        raise CommandError(f"--lend is not an option of {options.program}")
+    if options.lend and options.program == "broadcast":
+        raise CommandError("--lend is not an option of broadcast, which runs no tasks")
     if options.kernels is not None and options.program not in (*KERNELS, own.OWN,
                                                                recorded.RECORDED):
         raise CommandError(f"{options.program} has no --kernels")

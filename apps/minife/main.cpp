@@ -24,6 +24,7 @@ constexpr double bytes_per_row = 27 * 12 + 4 + 6 * 8;  // of the matrix, and six
 
 struct Options : sparse::Options {
   double source = 1;
+  int imbalance = 0;
 };
 
 Options parse_options(int argc, char** argv) {
@@ -37,6 +38,9 @@ Options parse_options(int argc, char** argv) {
   line.number("--iterations", options.iterations, {1, 1'000'000}, "");
   line.number("--source", options.source, {-1e6, 1e6},
               "Of heat, everywhere; the reference benchmark has 1");
+  line.number("--imbalance", options.imbalance, {0, 400},
+              "Percent by which the first ranks have more elements than an even share, as the "
+              "reference benchmark's load_imbalance");
   parse(line, argc, argv, kernel_names, options);
   return options;
 }
@@ -44,7 +48,7 @@ Options parse_options(int argc, char** argv) {
 // Before anything large is allocated.
 void check_size(const tiled::Team& team, const Options& line, int blocks) {
   const double edge = line.n + 3;  // with both layers, and the last rank's node
-  const double rows = edge * edge * edge;
+  const double rows = edge * edge * edge * (1 + line.imbalance / 100.0);
   if (line.n == 1 && team.size() == 1) {
     throw tiled::InputError("--n 1 on one rank has no node inside of the boundary: take 2 or more");
   }
@@ -94,7 +98,8 @@ int run_program(int argc, char** argv) {
   apps::check_writable(team.all(), "--json", line.json);
   const int blocks = line.blocks * std::max(1, imbrex::worker_count());
   check_size(team, line, blocks);
-  const sparse::BrickShape elements = sparse::grid_of_cubes(line.n, ranks, blocks);
+  sparse::BrickShape elements = sparse::grid_of_cubes(line.n, ranks, blocks);
+  elements.imbalance = line.imbalance;
   const Problem problem{elements.points, line.source};
   const sparse::Brick brick(nodes_of(elements), team.rank());
   if (team.rank() == 0) sparse::print_head(team, problem.elements, "elements", brick);

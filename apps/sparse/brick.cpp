@@ -52,6 +52,22 @@ Box grown(Box box) {
   return box;
 }
 
+struct Range {
+  int from, to;
+};
+// What rank `index` of `ranks` owns of the points of a dimension, of which the first rank has
+// `more` percent more than an even share, if the others keep a point each.
+Range range_of(const int index, const int ranks, const int points, const int more) {
+  const int even = points / ranks;
+  const int first = ranks == 1 ? points
+                               : static_cast<int>(std::min<std::int64_t>(
+                                     even + std::int64_t{even} * more / 100, points - ranks + 1));
+  if (index == 0) return {0, first};
+  const int each = more == 0 ? even : (points - first) / (ranks - 1);
+  const int from = first + (index - 1) * each;
+  return {from, index + 1 == ranks ? points : from + each};
+}
+
 int rank_at(const Point& place, const Point& ranks) {
   return (place[2] * ranks[1] + place[1]) * ranks[0] + place[0];
 }
@@ -62,10 +78,10 @@ Brick::Brick(const BrickShape& shape, const int rank) : points_(shape.points) {
   const Point place{rank % shape.ranks[0], rank / shape.ranks[0] % shape.ranks[1],
                     rank / shape.ranks[0] / shape.ranks[1]};
   for (std::size_t d = 0; d < 3; ++d) {
-    const int each = points_[d] / shape.ranks[d];
-    first_[d] = place[d] * each;
-    const bool last = place[d] + 1 == shape.ranks[d];
-    owned_.to[d] = last ? points_[d] - first_[d] : each;
+    const Range range =
+        range_of(place[d], shape.ranks[d], points_[d], d == 2 ? shape.imbalance : 0);
+    first_[d] = range.from;
+    owned_.to[d] = range.to - range.from;
   }
   line_ = owned_.to[0] + 2;
   plane_ = static_cast<std::size_t>(line_) * static_cast<std::size_t>(owned_.to[1] + 2);

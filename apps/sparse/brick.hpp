@@ -40,6 +40,7 @@ struct BrickShape {
   Point points;     // of all ranks
   Point ranks;      // in each dimension
   int blocks = 1;   // sub-blocks of a rank
+  int imbalance = 0;  // percent by which the first ranks in z have more points than an even share
 };
 
 // Returns the grid in which each rank has `n` points in each dimension; it is nearly cubic.
@@ -51,8 +52,8 @@ struct BrickShape {
 class Brick {
  public:
   // REQUIRES: each rank gets one point at least in each dimension, and size() fits into an int.
-  // Rank (z * ranks[1] + y) * ranks[0] + x stands at (x, y, z); each dimension is cut evenly, the
-  // last rank has what is left over.
+  // Rank (z * ranks[1] + y) * ranks[0] + x stands at (x, y, z); each dimension is cut evenly, but
+  // for `imbalance`; the last rank has what is left over.
   Brick(const BrickShape& shape, int rank);
 
   [[nodiscard]] const Point& global() const noexcept { return points_; }

@@ -44,8 +44,19 @@ std::vector<Brick> all_bricks(const BrickShape& shape) {
 
 const std::vector<BrickShape> shapes{
     {{1, 1, 1}, {1, 1, 1}, 5},   {{5, 4, 9}, {1, 1, 2}, 1},   {{7, 9, 11}, {2, 2, 2}, 6},
-    {{3, 3, 3}, {3, 3, 3}, 16},  {{13, 4, 5}, {3, 1, 2}, 12},
+    {{3, 3, 3}, {3, 3, 3}, 16},  {{13, 4, 5}, {3, 1, 2}, 12},  {{5, 4, 9}, {1, 1, 2}, 1, 50},
+    {{4, 4, 20}, {1, 2, 4}, 2, 100}, {{3, 3, 5}, {1, 1, 3}, 1, 400},
 };
+
+TEST(brick, of_the_first_rank_is_larger_by_the_imbalance) {
+  const auto points_of = [](const int rank) {
+    return Brick({{4, 4, 20}, {1, 1, 4}, 1, 100}, rank).owned().count() / 16;
+  };
+  EXPECT_EQ(points_of(0), 10);  // an even share is 5
+  EXPECT_EQ(points_of(1), 3);
+  EXPECT_EQ(points_of(2), 3);
+  EXPECT_EQ(points_of(3), 4);
+}
 
 TEST(brick, gives_each_point_to_one_sub_block_of_one_rank) {
   for (const BrickShape& shape : shapes) {

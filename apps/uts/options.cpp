@@ -47,7 +47,8 @@ void add_settings(CommandLine& line, Settings& settings, bool& timed, double& no
   line.choice("--victims", settings.victims, victims_names,
               "mpi, openmp: which rank is asked, the next one or a random one");
   line.choice("--steal", settings.steal, steal_names,
-              "mpi, openmp: what is given, a chunk, or half of all, in chunks");
+              "mpi, openmp: what is given, a chunk, or half of all, in chunks. imbrex: none, to give "
+              "nothing to other ranks");
   line.choice("--kernels", timed, {{"real", false}, {"timed", true}},
               "real, or timed: a node also sleeps for --node-us, so that ranks may share "
               "processors");
@@ -100,6 +101,9 @@ Options parse_options(int argc, char** argv) {
   line.needs({"--node-us"}, timed, "--kernels timed");
   read_tree(line, tree, options.tree);
   if (timed) options.settings.node_s = 1e-6 * node_us;
+  if (options.settings.steal == Steal::none && options.variant != Variant::imbrex) {
+    throw InputError("--steal none is for the variant imbrex");
+  }
   return options;
 }
 

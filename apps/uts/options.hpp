@@ -15,7 +15,8 @@ inline constexpr apps::Choice<Variant> variant_names[] = {{"sequential", Variant
 inline constexpr apps::Choice<Victims> victims_names[] = {{"ring", Victims::ring},
                                                           {"random", Victims::random}};
 inline constexpr apps::Choice<Steal> steal_names[] = {{"chunk", Steal::chunk},
-                                                      {"half", Steal::half}};
+                                                      {"half", Steal::half},
+                                                      {"none", Steal::none}};
 
 struct Options {
   Variant variant = Variant::imbrex;

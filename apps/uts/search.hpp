@@ -17,12 +17,12 @@ namespace uts {
 
 // The way in which the program searches, by the command line; equal on every rank.
 enum class Victims { ring, random };
-enum class Steal { chunk, half };
+enum class Steal { chunk, half, none };
 struct Settings {
   int chunk = 0;            // -c: nodes that are given away at once; 0: as the variant chooses
   int interval = 0;         // -i: nodes between two looks at messages; 0: the same
   Victims victims = Victims::ring;
-  Steal steal = Steal::chunk;
+  Steal steal = Steal::chunk;  // none: the ranks divide the root's children, and stay apart
   Hash hash = Hash::plain;
   double node_s = 0;        // seconds that a node takes beside its hash; 0: it sleeps not
 };

@@ -15,10 +15,28 @@ struct alignas(64) Worker {
   Search search;
 };
 
+using Pool = imbrex::WorkPool<Node>;
+
+// The ranks take the children of the root in turn. Rank 0 counts all of them.
+void deal(const Run& run, const Node& root, Pool& pool, Search& search) {
+  int rank = 0, ranks = 1;
+  MPI_Comm_rank(run.comm, &rank);
+  MPI_Comm_size(run.comm, &ranks);
+  std::vector<Node> children(root.children + std::size_t{1});
+  const std::span<const Node> parents(&root, 1);
+  const Node* const end =
+      rank == 0 ? search.expand(parents, children.data())
+                : expand_with(run.settings.hash)(run.tree, parents, children.data());
+  for (std::ptrdiff_t i = rank; i < end - children.data(); i += ranks) {
+    pool.push(children[static_cast<std::size_t>(i)]);
+  }
+}
+
 }  // namespace
 
 std::vector<Tally> run_imbrex(const Run& run) {
-  imbrex::WorkPool<Node> pool(run.comm,
+  const bool apart = run.settings.steal == Steal::none;
+  Pool pool(apart ? MPI_COMM_SELF : run.comm,
                               {.chunk = static_cast<std::uint32_t>(run.settings.chunk),
                                .poll_interval = static_cast<std::uint32_t>(run.settings.interval),
                                .name = "uts"});
@@ -26,11 +44,11 @@ std::vector<Tally> run_imbrex(const Run& run) {
   for (int i = 0; i < pool.workers(); ++i) workers.emplace_back(run);
   int rank = 0;
   MPI_Comm_rank(run.comm, &rank);
-  if (rank == 0) {
-    const Node root = root_of(run.tree);
-    workers.front().search.count_root(root);
-    if (root.children > 0) pool.push(root);
-  }
+  const Node root = root_of(run.tree);
+  Search& first = workers.front().search;
+  if (rank == 0) first.count_root(root);
+  if (root.children > 0 && apart) deal(run, root, pool, first);
+  if (root.children > 0 && !apart && rank == 0) pool.push(root);
   const imbrex::WorkPoolCounters counters =
       pool.process([&](const Node& node, imbrex::Emit<Node>& emit) {
         Search& search = workers[static_cast<std::size_t>(emit.worker())].search;

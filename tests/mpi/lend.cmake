@@ -10,7 +10,7 @@ function(imbrex_mpi_lend name case end)
     ${imbrex_mpirun} 2 $<TARGET_FILE:imbrex_mpi_lend_cases> ${case}
     WORKERS 1 ENVIRONMENT IMBREX_LEND=1 ${lend_ENVIRONMENT})
 endfunction()
-foreach(case lends ends_early)
+foreach(case lends lends_for_a_pool ends_early)
   imbrex_mpi_lend(${case} ${case} 0 EXPECT -e borrowed)
 endforeach()
 imbrex_mpi_lend(takes_turns takes_turns 0)

@@ -16,6 +16,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
+#include "imbrex/work_pool.hpp"
 
 namespace {
 
@@ -40,14 +41,24 @@ void compute() {
   }
 }
 
-// Tasks of a millisecond, in rounds, until this rank has borrowed a processor.
-void borrow() {
+void compute_in_tasks() {
+  imbrex::finish([] {
+    for (int each = 0; each < 60; ++each) imbrex::task("compute").launch([] { compute(); });
+  });
+}
+
+void compute_in_a_pool() {
+  imbrex::WorkPool<int> pool(MPI_COMM_SELF, {.name = "of one rank"});
+  for (int each = 0; each < 60; ++each) pool.push(each);
+  pool.process([](int, imbrex::Emit<int>&) { compute(); });
+}
+
+// Work of a millisecond each, in rounds, until this rank has borrowed a processor.
+void borrow(void (*const work)() = compute_in_tasks) {
   const auto limit = Clock::now() + std::chrono::seconds(30);
   while (imbrex::detail::totals().borrowed_s == 0) {
     require(Clock::now() < limit, "rank 0 has borrowed no processor in 30 s");
-    imbrex::finish([] {
-      for (int each = 0; each < 60; ++each) imbrex::task("compute").launch([] { compute(); });
-    });
+    work();
   }
   std::printf("borrowed\n");
   std::fflush(stdout);
@@ -67,9 +78,9 @@ void wait_for_rank_0() {
   MPI_Recv(&never, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-void lends() {
+void lends_for(void (*const work)()) {
   if (begin() == 0) {
-    borrow();
+    borrow(work);
     const int value = 1;
     MPI_Send(&value, 1, MPI_INT, 1, 7, MPI_COMM_WORLD);
   } else {
@@ -78,6 +89,9 @@ void lends() {
   }
   MPI_Finalize();
 }
+
+void lends() { lends_for(compute_in_tasks); }
+void lends_for_a_pool() { lends_for(compute_in_a_pool); }
 
 // A rank that has ended its work lends until the last one has.
 void ends_early() {
@@ -127,6 +141,7 @@ void borrower_aborts() {
 }
 
 const imbrex::test::Cases cases{{"lends", lends},
+                                {"lends_for_a_pool", lends_for_a_pool},
                                 {"ends_early", ends_early},
                                 {"takes_turns", takes_turns},
                                 {"owner_is_killed", owner_is_killed},

@@ -99,8 +99,7 @@ void Pool::note_failure(const int from, const PoolHead& head, const Bytes text) 
 // The next action of a rank without items: it asks for some, or says that it is passive.
 Pool::Step Pool::next_step() {
   Step step;
-  if (!runs_ || ended_ || asks_ || shared_items() != 0) return step;
-  if (sleeping_ == 0 && !has_left_) return step;
+  if (!runs_ || ended_ || asks_ || shared_items() != 0 || !lacks_items()) return step;
   if (options_.ranks.size() > 1 && !failed_.load(std::memory_order_relaxed)) {
     Search::Request request;
     if (search_.next(request)) {
@@ -175,7 +174,6 @@ Pool::Sleeper* Pool::wake(const std::size_t most) {
   for (std::size_t i = 0; i < most && sleepers_ != nullptr; ++i) {
     Sleeper* const one = sleepers_;
     sleepers_ = one->next;
-    --sleeping_;
     ++active_;
     one->next = woken;
     woken = one;

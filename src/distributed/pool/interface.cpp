@@ -41,7 +41,8 @@ PoolState* make_pool(const PoolSpec& spec) {
   options.chunk = spec.chunk;
   options.interval = spec.poll_interval;
   options.victims = spec.victims;
-  options.workers = std::max(1, worker_count());
+  options.processors = std::max(1, worker_count());
+  options.workers = std::max(options.processors, workers_with_spares());
   return new PoolState(options);
 }
 

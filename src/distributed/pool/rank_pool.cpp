@@ -157,8 +157,7 @@ bool Pool::more(Worker& worker) {
       --active_;
       sleeper.next = sleepers_;
       sleepers_ = &sleeper;
-      ++sleeping_;
-      hungry_.store(true, std::memory_order_relaxed);
+      if (lacks_items()) hungry_.store(true, std::memory_order_relaxed);
       if (active_ == 0) search_.all_idle();
       step = next_step();
     }
@@ -211,7 +210,7 @@ void Pool::share(Worker& worker) {
       parcels.push_back(pack_half(options_.ranks[to]));
       ++counters_.lifeline_pushes;
     }
-    hungry_.store(sleeping_ != 0 || search_.owes(), std::memory_order_relaxed);
+    hungry_.store(lacks_items() || search_.owes(), std::memory_order_relaxed);
     note_shared();
   }
   fire(woken);

@@ -55,7 +55,8 @@ class Pool {
     std::uint32_t chunk = 0;     // 0: automatic
     std::uint32_t interval = 0;  // 0: automatic
     std::uint32_t victims = 1;
-    int workers = 1;
+    int processors = 1;          // of this process
+    int workers = 1;             // more than that where it may borrow processors of other ranks
   };
   Pool(Carrier& carrier, Waves& waves, const Options& options);
   ~Pool();
@@ -121,6 +122,10 @@ class Pool {
 
   [[nodiscard]] Step next_step() IMBREX_REQUIRES(mutex_);
   void perform(const Step& step);
+  // More workers would keep no processor of this rank busy, so it asks nobody for their items.
+  [[nodiscard]] bool lacks_items() const IMBREX_REQUIRES(mutex_) {
+    return active_ < options_.processors;
+  }
   [[nodiscard]] Sleeper* wake(std::size_t most) IMBREX_REQUIRES(mutex_);
   static void fire(Sleeper* woken) noexcept;
   [[nodiscard]] Parcel pack_half(int to) IMBREX_REQUIRES(mutex_);
@@ -148,7 +153,6 @@ class Pool {
   detail::ItemStack shared_ IMBREX_GUARDED_BY(mutex_);
   Search search_ IMBREX_GUARDED_BY(mutex_);
   Sleeper* sleepers_ IMBREX_GUARDED_BY(mutex_) = nullptr;
-  std::size_t sleeping_ IMBREX_GUARDED_BY(mutex_) = 0;
   int active_ IMBREX_GUARDED_BY(mutex_) = 0;
   bool runs_ IMBREX_GUARDED_BY(mutex_) = false;     // a round, on this rank
   bool ended_ IMBREX_GUARDED_BY(mutex_) = false;    // it is over

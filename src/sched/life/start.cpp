@@ -576,6 +576,12 @@ void expect_joiners(const int most, const std::size_t stack_bytes) {
 
 bool started() noexcept { return sched::runtime() != nullptr; }
 
+int workers_with_spares() noexcept {
+  const std::lock_guard guard(sched::end_lock());
+  const sched::RuntimeState* const runtime = sched::runtime();
+  return runtime == nullptr ? 0 : static_cast<int>(runtime->workers.size());
+}
+
 }  // namespace imbrex::detail
 
 namespace imbrex {

@@ -118,6 +118,27 @@ TEST(Pool, all_nodes_of_the_tree_are_searched_once_on_any_number_of_ranks) {
   }
 }
 
+TEST(Pool, ranks_that_lend_search_all_nodes_once_and_borrow) {
+  for (const int per_node : {2, 4}) {
+    PoolSetup setup;
+    setup.tree = "T1";
+    setup.node_ns = 500;
+    ClusterSetup cluster = pool_cluster(7, 2);
+    cluster.per_node = per_node;
+    const Outcome alone = simulate_pool(setup, cluster);
+    EXPECT_EQ(alone.sums.borrowed_ns, 0);
+    cluster.lends = true;
+    const Outcome outcome = simulate_pool(setup, cluster);
+    EXPECT_EQ(outcome.sums.tasks, nodes_of("T1"));
+    EXPECT_EQ(outcome.messages, outcome.messages_received);
+    EXPECT_GT(outcome.sums.borrowed_ns, 0);
+    // No more workers run at once than there are processors, and items still move between ranks.
+    const double least = 500.0 * static_cast<double>(nodes_of("T1")) / 14;
+    EXPECT_GE(static_cast<double>(outcome.time_ns), least * 0.999);
+    EXPECT_LE(static_cast<double>(outcome.time_ns), static_cast<double>(alone.time_ns) * 1.2);
+  }
+}
+
 TEST(Pool, two_simulations_are_the_same) {
   PoolSetup setup;
   setup.tree = "T1";

@@ -173,7 +173,21 @@ void Carriers::arrived(Packet& packet) {
 
 void Carriers::into_inbox(const int rank, Packet& packet) {
   port(rank).inbox.push_back(&packet);
-  if (idle_.is_idle == nullptr || idle_.is_idle(idle_.object, rank)) poll(rank);
+  const Time when = idle_.next_poll == nullptr ? events_.now() : idle_.next_poll(idle_.object, rank);
+  if (when <= events_.now()) {
+    poll(rank);
+  } else if (when != time_most) {
+    poll_after_nap(rank, when);
+  }
+}
+
+void Carriers::poll_after_nap(const int rank, const Time when) {
+  if (std::exchange(port(rank).naps, true)) return;
+  events_.at(when, [](void* const carriers, const std::uint64_t which) {
+    auto& here = *static_cast<Carriers*>(carriers);
+    here.ports_[which].naps = false;
+    here.poll(static_cast<int>(which));
+  }, this, static_cast<std::uint64_t>(rank));
 }
 
 void Carriers::poll(const int rank) {

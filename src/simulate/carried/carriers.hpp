@@ -30,10 +30,10 @@ class Carriers {
     void (*receive)(void* object, int from, distributed::Bytes message) = nullptr;
     void* object = nullptr;
   };
-  // Whether some worker of a rank is idle, so that it handles a message as soon as it arrives;
-  // otherwise the message waits for poll().
+  // When an idle worker of a rank handles a message that has just arrived: now, or later where it
+  // naps between its polls. time_most if no worker is idle: the message waits for poll().
   struct Idle {
-    bool (*is_idle)(void* object, int rank) = nullptr;
+    Time (*next_poll)(void* object, int rank) = nullptr;
     void* object = nullptr;
   };
 
@@ -87,6 +87,7 @@ class Carriers {
     int last_landing = 0;
     Time busy_until = 0;    // of the processor that sends and handles messages
     bool handles = false;   // an event that handles the inbox is to come
+    bool naps = false;      // an event that polls is to come
   };
 
   [[nodiscard]] Port& port(const int rank) noexcept {
@@ -102,6 +103,7 @@ class Carriers {
   void start(Packet& packet);
   void arrived(Packet& packet);
   void into_inbox(int rank, Packet& packet);
+  void poll_after_nap(int rank, Time when);
   void handle_all(int rank);
   void handle_one(int rank);
   void notify_sender(Packet& packet);

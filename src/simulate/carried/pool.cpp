@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "distributed/pool/search.hpp"
 #include "imbrex/error.hpp"
 #include "simulate/carried/carriers.hpp"
+#include "simulate/lend/seats.hpp"
 #include "uts/expand.hpp"
 
 namespace imbrex::simulate {
@@ -50,15 +52,20 @@ struct Common {
   double overhead = 0;
 };
 
-class PoolRank {
+class PoolRank final : private SeatUser {
  public:
-  PoolRank(Common& common, const int rank, const int workers, const std::uint32_t victims)
+  // `processors` of its own. `node`: where it borrows others; null if its ranks do not lend.
+  PoolRank(Common& common, const int rank, const int processors, Processors* const node,
+           const std::uint32_t victims)
       : common_(common),
         rank_(rank),
+        processors_(processors),
         waves_(common.carriers->end(rank, Carriers::wave_protocol)),
         search_(static_cast<std::size_t>(rank), common.ranks.size(), victims),
-        active_(workers) {
-    for (int i = 0; i < workers; ++i) workers_.push_back(std::make_unique<Worker>(*this));
+        workers_(static_cast<std::size_t>(Seats::count(node, processors))),
+        runs_(workers_.size()),
+        seats_(common.events, node, processors, *this),
+        active_(static_cast<int>(workers_.size())) {
     common.carriers->handle(rank, Carriers::wave_protocol,
                             {.receive = [](void* const its, const int from,
                                            const distributed::Bytes message) {
@@ -75,44 +82,100 @@ class PoolRank {
   }
   void push(const Node& node) { shared_.add(&node, sizeof node); }
   void start() {
-    for (const auto& worker : workers_) look_soon(*worker);
+    for (Worker& worker : workers_) begin_soon(worker);
   }
-  [[nodiscard]] bool is_idle() const noexcept { return !sleepers_.empty(); }
+  // When the rank sees a message that has arrived now; time_most if no idle worker polls.
+  [[nodiscard]] Time next_poll() const noexcept {
+    bool naps = false;
+    for (int seat = 0; seat < static_cast<int>(runs_.size()); ++seat) {
+      if (runs_[static_cast<std::size_t>(seat)].worker != nullptr) continue;
+      if (seats_.has_processor(seat)) return common_.events.now();
+      naps = naps || !seats_.is_spare(seat);
+    }
+    return naps ? seats_.next_poll(last_message_) : time_most;
+  }
+  [[nodiscard]] double borrowed_ns() const noexcept { return seats_.borrowed_ns(); }
   [[nodiscard]] bool is_over() const noexcept { return ended_ && shared_items() == 0; }
   [[nodiscard]] Time end() const noexcept { return end_; }
 
  private:
   struct Worker {
-    explicit Worker(PoolRank& of) noexcept : rank(&of), pace(sizeof(Node), 0, 0) {}
-    PoolRank* rank;
     detail::ItemStack stack;
-    distributed::Pace pace;
+    distributed::Pace pace{sizeof(Node), 0, 0};
     std::uint64_t items = 0;   // of the slice that runs
     Time slice = 0;
   };
+  // What a seat does.
+  struct Runs {
+    Worker* worker = nullptr;  // null: the seat is idle
+    bool is_woken = false;     // an event that lets it look is to come
+  };
 
-  // ---- workers -------------------------------------------------------------------------------
+  // ---- seats: workers are tasks, which yield after each slice ------------------------------------
 
-  void look_soon(Worker& worker) {
-    common_.events.at(common_.events.now(), [](void* const its, std::uint64_t) {
-      auto& one = *static_cast<Worker*>(its);
-      one.rank->look(one);
-    }, &worker, 0);
+  [[nodiscard]] bool is_idle(const int seat) const noexcept override {
+    const Runs& runs = runs_[static_cast<std::size_t>(seat)];
+    return runs.worker == nullptr && !runs.is_woken;
+  }
+  [[nodiscard]] bool has_work(int) const noexcept override { return !ready_.empty(); }
+  [[nodiscard]] std::int64_t ready() const noexcept override { return std::ssize(ready_); }
+  [[nodiscard]] std::uint64_t begun() const noexcept override { return slices_; }
+  void look_at(const Time when, const int seat) override {
+    Runs& runs = runs_[static_cast<std::size_t>(seat)];
+    if (runs.worker != nullptr || runs.is_woken) return;
+    runs.is_woken = true;
+    common_.events.at(when, [](void* const its, const std::uint64_t which) {
+      auto& here = *static_cast<PoolRank*>(its);
+      here.runs_[which].is_woken = false;
+      if (here.seats_.take(static_cast<int>(which))) here.look(static_cast<int>(which));
+    }, this, static_cast<std::uint64_t>(seat));
+  }
+  void begin_soon(Worker& worker) {
+    ready_.push_back(&worker);
+    wake_one();
+  }
+  void wake_one() {
+    int sleeper = -1;  // an own seat without a processor
+    for (int seat = 0; seat < static_cast<int>(runs_.size()); ++seat) {
+      if (!is_idle(seat)) continue;
+      if (seats_.has_processor(seat)) return look_at(common_.events.now(), seat);
+      const bool may_ask = !seats_.is_spare(seat) && !seats_.awaits_processor(seat);
+      if (sleeper < 0 && may_ask) sleeper = seat;
+    }
+    if (sleeper >= 0) look_at(common_.events.now(), sleeper);
+  }
+  void look(const int seat) {
+    Runs& runs = runs_[static_cast<std::size_t>(seat)];
+    while (!seats_.must_leave(seat) && !ready_.empty()) {
+      runs.worker = ready_.front();
+      ready_.pop_front();
+      if (runs.worker->stack.bytes() != 0 || more(*runs.worker)) return run_slice(seat);
+    }
+    runs.worker = nullptr;
+    if (seats_.must_leave(seat)) {
+      seats_.leave(seat);
+      if (!ready_.empty()) wake_one();
+    } else {
+      seats_.rest(seat);
+      common_.carriers->poll(rank_);
+    }
   }
   // As more(): the worker takes shared items, or sleeps.
-  void look(Worker& worker) {
-    if (ended_) return;
-    if (take_shared(worker)) return run_slice(worker);
+  [[nodiscard]] bool more(Worker& worker) {
+    if (ended_) return false;
+    if (take_shared(worker)) return true;
     --active_;
     sleepers_.push_back(&worker);
-    hungry_ = true;
+    if (lacks_items()) hungry_ = true;
     if (active_ == 0) search_.all_idle();
     step();
-    common_.carriers->poll(rank_);
+    return false;
   }
-  void run_slice(Worker& worker) {
+  void run_slice(const int seat) {
+    Worker& worker = *runs_[static_cast<std::size_t>(seat)].worker;
     std::uint64_t children = 0;
     worker.items = 0;
+    ++slices_;
     while (worker.stack.bytes() != 0 && worker.items < worker.pace.slice) {
       children += expand_some(worker);
     }
@@ -121,11 +184,10 @@ class PoolRank {
     common_.in_task += worker.slice;
     common_.overhead += common_.slice_ns;
     common_.events.at(common_.events.now() + worker.slice + common_.slice_ns,
-                      [](void* const its, std::uint64_t) {
-                        auto& one = *static_cast<Worker*>(its);
-                        one.rank->end_slice(one);
+                      [](void* const its, const std::uint64_t which) {
+                        static_cast<PoolRank*>(its)->end_slice(static_cast<int>(which));
                       },
-                      &worker, 0);
+                      this, static_cast<std::uint64_t>(seat));
   }
   // As a call of the application's function: some of the youngest nodes become their children.
   [[nodiscard]] std::uint64_t expand_some(Worker& worker) {
@@ -144,12 +206,16 @@ class PoolRank {
     worker.items += count;
     return children;
   }
-  void end_slice(Worker& worker) {
+  void end_slice(const int seat) {
+    Worker& worker = *runs_[static_cast<std::size_t>(seat)].worker;
     worker.pace.adapt(worker.items, static_cast<std::uint64_t>(worker.slice));
     share(worker);
     common_.carriers->poll(rank_);
-    worker.stack.bytes() != 0 ? run_slice(worker) : look(worker);
+    ready_.push_back(&worker);
+    seats_.look();
+    look(seat);
   }
+  [[nodiscard]] bool lacks_items() const noexcept { return active_ < processors_; }
   [[nodiscard]] bool take_shared(Worker& worker) {
     const std::size_t items = shared_items();
     if (items == 0) return false;
@@ -177,20 +243,21 @@ class PoolRank {
     while (shared_items() != 0 && search_.take_owed(to)) {
       send_half(static_cast<int>(to), true);
     }
-    hungry_ = !sleepers_.empty() || search_.owes();
+    hungry_ = lacks_items() || search_.owes();
   }
   void wake(const std::size_t most) {
     for (std::size_t i = 0; i < most && !sleepers_.empty(); ++i) {
       Worker& worker = *sleepers_.back();
       sleepers_.pop_back();
       ++active_;
-      look_soon(worker);
+      begin_soon(worker);
     }
   }
 
   // ---- other ranks ---------------------------------------------------------------------------
 
   void receive(const int from, const distributed::Bytes message) {
+    last_message_ = common_.events.now();
     PoolHead head;
     std::memcpy(&head, message.data(), sizeof head);
     if (head.kind == PoolMessage::steal) {
@@ -228,7 +295,7 @@ class PoolRank {
   }
   // As next_step(): a rank without items asks for some, or says that it is passive.
   void step() {
-    if (ended_ || asks_ || sleepers_.empty() || shared_items() != 0) return;
+    if (ended_ || asks_ || !lacks_items() || shared_items() != 0) return;
     if (common_.ranks.size() > 1) {
       distributed::Search::Request request;
       if (search_.next(request)) {
@@ -280,10 +347,16 @@ class PoolRank {
 
   Common& common_;
   const int rank_;
+  const int processors_;
   Waves waves_;
   distributed::Search search_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Worker> workers_;
   std::vector<Worker*> sleepers_;   // the last one is woken first
+  std::deque<Worker*> ready_;       // that no seat runs
+  std::vector<Runs> runs_;          // of each seat
+  Seats seats_;
+  std::uint64_t slices_ = 0;        // that have begun
+  Time last_message_ = 0;
   detail::ItemStack shared_;
   std::size_t chunk_ = 1;           // of the worker that shared last
   int active_;
@@ -331,13 +404,14 @@ Outcome simulate_pool(const PoolSetup& setup, const ClusterSetup& cluster) {
   common.slice_ns = cluster.rank.task_ns;
   common.ranks.resize(static_cast<std::size_t>(cluster.ranks));
   std::iota(common.ranks.begin(), common.ranks.end(), 0);
+  Nodes nodes(cluster.lends, cluster.ranks, cluster.per_node, cluster.rank.workers);
   PoolRanks ranks;
   for (const int rank : common.ranks) {
-    ranks.emplace_back(common, rank, cluster.rank.workers, setup.victims);
+    ranks.emplace_back(common, rank, cluster.rank.workers, nodes.of(rank), setup.victims);
   }
-  carriers.watch_idle({.is_idle = [](void* const all, const int rank) {
+  carriers.watch_idle({.next_poll = [](void* const all, const int rank) {
                          return (*static_cast<PoolRanks*>(all))[static_cast<std::size_t>(rank)]
-                             .is_idle();
+                             .next_poll();
                        },
                        .object = &ranks});
   const Node root = uts::root_of(tree);
@@ -349,6 +423,7 @@ Outcome simulate_pool(const PoolSetup& setup, const ClusterSetup& cluster) {
   for (const PoolRank& rank : ranks) {
     if (!rank.is_over()) throw Error("imbrex simulate: a work pool has not ended");
     outcome.time_ns = std::max(outcome.time_ns, rank.end());
+    outcome.sums.borrowed_ns += rank.borrowed_ns();
   }
   outcome.sums.tasks = common.nodes;
   outcome.sums.in_task_ns = common.in_task;

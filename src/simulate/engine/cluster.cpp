@@ -14,7 +14,6 @@ namespace imbrex::simulate {
 namespace {
 
 using Ranks = std::vector<std::unique_ptr<Rank>>;
-using Nodes = std::vector<std::unique_ptr<Processors>>;
 
 class Hosting final : public Host {
  public:
@@ -57,20 +56,9 @@ class Hosting final : public Host {
   throw Error("imbrex simulate: " + text);
 }
 
-// The processors of each node whose ranks lend; empty if they lend none.
-[[nodiscard]] Nodes nodes_that_lend(const ClusterSetup& setup) {
-  Nodes nodes;
-  for (int first = 0; setup.lends && first < setup.ranks; first += setup.per_node) {
-    nodes.push_back(std::make_unique<Processors>(std::min(setup.per_node, setup.ranks - first),
-                                                 setup.rank.workers));
-  }
-  return nodes;
-}
-
-[[nodiscard]] RankSetup rank_setup(const ClusterSetup& setup, const int number,
-                                   const Nodes& nodes) {
+[[nodiscard]] RankSetup rank_setup(const ClusterSetup& setup, const int number, Nodes& nodes) {
   RankSetup rank = setup.rank;
-  if (setup.lends) rank.node = nodes[static_cast<std::size_t>(number / setup.per_node)].get();
+  rank.node = nodes.of(number);
   if (number == setup.slow_rank) rank.slowness = setup.slowness;
   rank.overhead_ns = static_cast<Time>(setup.network.overhead_ns);
   rank.copy_ns_per_byte = setup.network.copy_ns_per_byte;
@@ -100,7 +88,7 @@ Outcome simulate(Program& program, const ClusterSetup& setup) {
   EventQueue events;
   Links links(events, setup.network, setup.ranks, setup.per_node, setup.seed);
   PointToPoint mpi(events, links, setup.ranks);
-  const Nodes nodes = nodes_that_lend(setup);
+  Nodes nodes(setup.lends, setup.ranks, setup.per_node, setup.rank.workers);
   Ranks ranks;
   for (int rank = 0; rank < setup.ranks; ++rank) {
     ranks.push_back(std::make_unique<Rank>(events, mpi, program, rank,

@@ -28,10 +28,7 @@ sched::PolicySetup policy_setup(const int workers) {
   return setup;
 }
 
-// With a spare worker for each processor of the other ranks of the node.
-int workers_of(const RankSetup& setup) noexcept {
-  return setup.node != nullptr ? setup.node->all() : setup.workers;
-}
+int workers_of(const RankSetup& setup) noexcept { return Seats::count(setup.node, setup.workers); }
 
 }  // namespace
 
@@ -51,7 +48,8 @@ Rank::Rank(EventQueue& events, PointToPoint& mpi, Program& program, const int ra
       kernels_(program.kernels()),
       root_{},
       library_root_{},
-      workers_(static_cast<std::size_t>(workers_of(setup))) {
+      workers_(static_cast<std::size_t>(workers_of(setup))),
+      seats_(events, setup.node, setup.workers, *this) {
   lineage_.use(policy_->flow(), [](void* const policy, Task& task, const int priority) {
     static_cast<sched::Policy*>(policy)->raise(task, priority);
   }, policy_.get());
@@ -60,7 +58,6 @@ Rank::Rank(EventQueue& events, PointToPoint& mpi, Program& program, const int ra
     ops_.push_back({.run = nullptr, .drop = nullptr, .destroy = nullptr});
   }
   for (std::size_t id = 0; id < workers_.size(); ++id) workers_[id].id = static_cast<int>(id);
-  if (setup.node != nullptr) add_spare_workers();
   for (Task* const root : {&root_, &library_root_}) {
     task::initialise(*root, {.id = 0,
                              .name = "main",
@@ -133,7 +130,7 @@ void Rank::go_on(Worker& worker) {
 
 void Rank::look(Worker& worker, const bool eager) {
   worker.stage = Stage::idle;
-  if (must_leave(worker) && worker.inbox.empty()) return end_loan(worker);
+  if (seats_.must_leave(worker.id) && worker.inbox.empty()) return end_loan(worker);
   Task* task = find_claimed(worker, eager);
   if (task == nullptr || task->fiber != nullptr) flush(worker);
   if (task == nullptr) task = find_claimed(worker, eager);
@@ -149,13 +146,15 @@ void Rank::look(Worker& worker, const bool eager) {
 void Rank::rest(Worker& worker, const bool eager) {
   worker.stage = Stage::idle;
   worker.task = nullptr;
-  if (setup_.node != nullptr) begin_idle(worker);
+  seats_.rest(worker.id);
   if (mpi_.has_arrivals(rank_) || program_.has_arrivals(rank_)) arrived();
   if (eager || policy_->size() == 0) return;
   events_.at(events_.now() + patience_ns, [](void* const rank, const std::uint64_t id) {
     auto& here = *static_cast<Rank*>(rank);
     Worker& one = here.workers_[id];
-    if (one.stage == Stage::idle && !one.is_woken && here.has_processor(one)) here.look(one, true);
+    if (one.stage == Stage::idle && !one.is_woken && here.seats_.has_processor(one.id)) {
+      here.look(one, true);
+    }
   }, this, static_cast<std::uint64_t>(worker.id));
 }
 
@@ -276,7 +275,7 @@ void Rank::end(Worker& worker) {
   note_end(step, outcome);
   Task* const next = sched::rules::take_only_one(outcome.ready, [&](const Task& ready) {
     return worker.inbox.empty() && !ready.tied && !is_by_library(ready) &&
-           policy_->empty(worker.id) && !must_leave(worker);
+           policy_->empty(worker.id) && !seats_.must_leave(worker.id);
   });
   act_on(worker.id, outcome);
   poll_if_due(worker);
@@ -388,8 +387,10 @@ void Rank::wake_one() {
   Worker* sleeper = nullptr;
   for (Worker& worker : workers_) {
     if (worker.stage != Stage::idle || worker.is_woken || worker.task != nullptr) continue;
-    if (has_processor(worker)) return wake(worker);
-    if (sleeper == nullptr && !worker.spare && !worker.awaits_processor) sleeper = &worker;
+    if (seats_.has_processor(worker.id)) return wake(worker);
+    if (sleeper == nullptr && !seats_.is_spare(worker.id) && !seats_.awaits_processor(worker.id)) {
+      sleeper = &worker;
+    }
   }
   if (sleeper != nullptr) wake(*sleeper);
 }
@@ -403,8 +404,22 @@ void Rank::wake_at(const Time when, Worker& worker) {
     auto& here = *static_cast<Rank*>(rank);
     Worker& one = here.workers_[id];
     one.is_woken = false;
-    if (one.stage == Stage::idle && here.take_processor(one)) here.look(one, false);
+    if (one.stage == Stage::idle && here.may_look(one)) here.look(one, false);
   }, this, static_cast<std::uint64_t>(worker.id));
+}
+
+// A tied task goes on beside the owner of a processor that has gone back.
+bool Rank::may_look(const Worker& worker) {
+  return seats_.take(worker.id) || (seats_.is_spare(worker.id) && !worker.inbox.empty());
+}
+
+void Rank::end_loan(Worker& worker) {
+  worker.stage = Stage::idle;
+  worker.task = nullptr;
+  flush(worker);
+  if (!seats_.has_processor(worker.id)) return;
+  seats_.leave(worker.id);
+  if (policy_->size() > 0) wake_one();
 }
 
 void Rank::recycle(Task& task) {

@@ -23,7 +23,7 @@
 #include "simulate/engine/event_queue.hpp"
 #include "simulate/engine/point_to_point.hpp"
 #include "simulate/engine/program.hpp"
-#include "simulate/lend/processors.hpp"
+#include "simulate/lend/seats.hpp"
 #include "task/access/depend.hpp"
 #include "task/ending/complete.hpp"
 #include "task/lineage.hpp"
@@ -56,7 +56,7 @@ class Observer {
   virtual void ended(int rank, int worker, const Task& task, Time when) = 0;
 };
 
-class Rank {
+class Rank final : private SeatUser {
  public:
   struct Sums {
     double in_task_ns = 0;       // of all workers: may be more than a Time holds
@@ -83,7 +83,11 @@ class Rank {
   void resume_creator();
   void arrived();
   [[nodiscard]] detail::SendWorth worth_of_sending_to(int rank) const noexcept;
-  [[nodiscard]] const Sums& sums() const noexcept { return sums_; }
+  [[nodiscard]] Sums sums() const noexcept {
+    Sums now = sums_;
+    now.borrowed_ns = seats_.borrowed_ns();
+    return now;
+  }
   // The closure of a task: the plan from which it was created.
   [[nodiscard]] static const TaskPlan& plan_of(const Task& task) noexcept;
 
@@ -137,12 +141,6 @@ class Rank {
     task::Tally tally;
     std::deque<Task*> inbox;       // tasks that must resume here: main, and tied ones
     std::deque<sched::Behind> behind;
-    // ---- where ranks lend processors ----
-    int processor = -1;            // of the node
-    bool spare = false;            // another rank owns the processor
-    bool awaits_processor = false; // the owner has asked the borrower for it
-    Time idle_since = 0;
-    Time borrowed_since = 0;
   };
 
   // ---- the loop (sched/run/loop) ----
@@ -219,32 +217,27 @@ class Rank {
   void poll_if_due(const Worker& worker);
   void poll_as(int worker);
   [[nodiscard]] Time next_poll_of_thread() const noexcept;
-  [[nodiscard]] Time next_poll_without_processor() const noexcept;
   // An idle worker with a processor; no_worker if there is none.
   [[nodiscard]] int idle_worker() const noexcept;
 
-  // ---- processors that ranks lend (sched/run/idle) ----
-  void add_spare_workers();
-  [[nodiscard]] bool has_processor(const Worker& worker) const noexcept {
-    return setup_.node == nullptr || setup_.node->holds(number_in_node_, worker.processor);
+  // ---- seats: a worker's number is its seat's ----
+  [[nodiscard]] bool is_idle(const int seat) const noexcept override {
+    const Worker& worker = workers_[static_cast<std::size_t>(seat)];
+    return worker.stage == Stage::idle && !worker.is_woken && worker.task == nullptr;
   }
-  [[nodiscard]] bool must_leave(const Worker& worker) const noexcept {
-    return worker.spare &&
-           (!has_processor(worker) || setup_.node->is_awaited(worker.processor));
+  [[nodiscard]] bool has_work(const int seat) const noexcept override {
+    const Worker& worker = workers_[static_cast<std::size_t>(seat)];
+    return !worker.inbox.empty() || ready() > 0 || !worker.behind.empty() || !behind_.empty();
   }
-  [[nodiscard]] bool has_work(const Worker& worker) const noexcept {
-    return !worker.inbox.empty() || policy_->size() > 0 || !worker.behind.empty() ||
-           !behind_.empty();
+  [[nodiscard]] std::int64_t ready() const noexcept override {
+    return static_cast<std::int64_t>(policy_->size());
   }
-  // A woken worker may look for a task. If not, and its processor is lent, got() follows.
-  [[nodiscard]] bool take_processor(Worker& worker);
-  void got(int processor);
-  void begin_loan(Worker& worker);
+  [[nodiscard]] std::uint64_t begun() const noexcept override { return begun_; }
+  void look_at(const Time when, const int seat) override {
+    wake_at(when, workers_[static_cast<std::size_t>(seat)]);
+  }
+  [[nodiscard]] bool may_look(const Worker& worker);
   void end_loan(Worker& worker);
-  void begin_idle(Worker& worker);
-  void lend_if_idle(Worker& worker, Time idle_since);
-  void look_for_processors();
-  void borrow_for(std::int64_t wanted);
 
   // ---- notes for the policy (sched/run/notes) ----
   void mark(Task& task);
@@ -283,6 +276,7 @@ class Rank {
   std::deque<Forward> forwards_;
   std::vector<detail::AccessSpec> translated_;  // kept for its memory
   std::vector<Worker> workers_;
+  Seats seats_;
   std::deque<sched::Behind> behind_;         // tasks that gave way, for any worker
   std::uint32_t expected_ = 0;               // live tasks of the library that only receive
   bool is_done_ = false;
@@ -290,9 +284,6 @@ class Rank {
   std::uint64_t begun_ = 0;
   Time last_poll_ = 0;
   Time last_completion_ = 0;                 // that a poll has found
-  int number_in_node_ = 0;
-  Time looked_at_ = 0;                       // for processors of other ranks
-  std::uint64_t begun_then_ = 0;             // begun_ at that time
   bool poll_is_due_ = false;                 // an event that polls
   std::vector<Task*> complete_;              // of a poll: kept for its memory
   Sums sums_;

@@ -113,7 +113,7 @@ void Rank::leave_creator(Worker& worker, const std::uint64_t half_window, const 
   worker.task = nullptr;
   worker.creator = nullptr;
   poll_if_due(worker);
-  Task* const next = must_leave(worker) ? nullptr : find_claimed(worker, false);
+  Task* const next = seats_.must_leave(worker.id) ? nullptr : find_claimed(worker, false);
   const bool for_all = why == Leaves::waits_for_all;
   if (why == Leaves::ahead) {
     const auto ready = static_cast<std::uint64_t>(policy_->size());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "simulate/lend/processors.hpp"
 
+#include <algorithm>
+
 #include "sched/lend/rule.hpp"
 
 namespace imbrex::simulate {
@@ -77,6 +79,13 @@ void Processors::grant(const int rank, const int processor) {
   const auto index = static_cast<std::size_t>(to);
   --wants_[index];
   users_[index].got(users_[index].object, processor);
+}
+
+Nodes::Nodes(const bool lends, const int ranks, const int per_node, const int each)
+    : per_node_(per_node) {
+  for (int first = 0; lends && first < ranks; first += per_node) {
+    nodes_.emplace_back(std::min(per_node, ranks - first), each);
+  }
 }
 
 }  // namespace imbrex::simulate

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 namespace imbrex::simulate {
@@ -63,6 +64,20 @@ class Processors {
   std::vector<Word> words_;
   std::vector<User> users_;
   std::vector<std::int64_t> wants_;
+};
+
+// The processors of all nodes; none if ranks do not lend.
+class Nodes {
+ public:
+  Nodes(bool lends, int ranks, int per_node, int each);
+  // Those of the node of `rank`; null if it does not lend.
+  [[nodiscard]] Processors* of(const int rank) noexcept {
+    return nodes_.empty() ? nullptr : &nodes_[static_cast<std::size_t>(rank / per_node_)];
+  }
+
+ private:
+  const int per_node_;
+  std::deque<Processors> nodes_;
 };
 
 }  // namespace imbrex::simulate

@@ -176,9 +176,9 @@ void Owned::start(Host& host) {
   host_ = &host;
   if (host.worth_of_sending(0, 0).any != 0) sequence_.look_ahead();
   carriers_ = std::make_unique<Carriers>(host.events(), host.links(), setup_.ranks);
-  carriers_->watch_idle({.is_idle = [](void* const its_host, const int rank) {
+  carriers_->watch_idle({.next_poll = [](void* const its_host, const int rank) {
                            static_cast<Host*>(its_host)->arrived(rank);
-                           return false;  // the rank decides when it polls
+                           return time_most;  // the rank decides when it polls
                          },
                          .object = &host});
   distributed::BroadcastOptions options;

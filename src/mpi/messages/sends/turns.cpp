@@ -29,11 +29,17 @@ constexpr Time time_between_polls = 5'000'000;
 
 }  // namespace
 
+bool CameBefore::operator()(const Process* const one, const Process* const other) const noexcept {
+  return one->number < other->number;
+}
+
 bool Turns::enter(Turn& turn, const std::pair<const void*, int> process, const Time now) {
   turn.sequence = ++sequence_;
   const auto there = channels_.find(turn.key);
   if (there == channels_.end() && !turn.is_long) return true;
-  turn.to = &processes_[process];
+  const auto [to, is_new] = processes_.try_emplace(process);
+  if (is_new) to->second.number = processes_.size();
+  turn.to = &to->second;
   if (there == channels_.end()) {
     const bool waits = !turn.to->channels.empty() || (turn.is_part && turn.to->waits());
     if (!waits && has_room(*turn.to, turn)) {

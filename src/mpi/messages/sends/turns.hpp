@@ -26,6 +26,9 @@ struct ChannelKey {
 
 struct Channel;
 struct Process;
+struct CameBefore {
+  [[nodiscard]] bool operator()(const Process* one, const Process* other) const noexcept;
+};
 
 // One message. It is a member of the object that it stands for, and is not moved.
 struct Turn {
@@ -108,7 +111,8 @@ class Turns {
   std::uint64_t sequence_ = 0;
   std::map<ChannelKey, Channel> channels_;
   std::map<std::pair<const void*, int>, Process> processes_;
-  std::set<Process*> waiting_;  // processes with waiting channels
+  // Processes with waiting channels. Not by address: a simulation is the same in every memory.
+  std::set<Process*, CameBefore> waiting_;
   std::vector<Channel*> loose_;    // channels whose first message is short: it goes at once
   std::vector<Process*> with_parts_;  // processes to which counting parts are in flight
   Moved network_;               // at the last check
@@ -149,6 +153,7 @@ struct Process {
     return !channels.empty() || !channels_of_parts.empty();
   }
 
+  std::size_t number = 0;                            // in the order of their first messages
   std::set<Channel*, GoesBefore> channels;           // waiting channels that do not begin with a
                                                      // part
   std::set<Channel*, GoesBefore> channels_of_parts;  // waiting channels that begin with a part
