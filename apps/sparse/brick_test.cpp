@@ -48,7 +48,7 @@ const std::vector<BrickShape> shapes{
     {{4, 4, 20}, {1, 2, 4}, 2, 100}, {{3, 3, 5}, {1, 1, 3}, 1, 400},
 };
 
-TEST(brick, of_the_first_rank_is_larger_by_the_imbalance) {
+TEST(brick, makes_the_first_rank_larger_by_the_imbalance) {
   const auto points_of = [](const int rank) {
     return Brick({{4, 4, 20}, {1, 1, 4}, 1, 100}, rank).owned().count() / 16;
   };

@@ -47,8 +47,8 @@ void add_settings(CommandLine& line, Settings& settings, bool& timed, double& no
   line.choice("--victims", settings.victims, victims_names,
               "mpi, openmp: which rank is asked, the next one or a random one");
   line.choice("--steal", settings.steal, steal_names,
-              "mpi, openmp: what is given, a chunk, or half of all, in chunks. imbrex: none, to give "
-              "nothing to other ranks");
+              "mpi, openmp: what is given, a chunk, or half of all, in chunks. imbrex: none, so "
+              "that ranks keep theirs");
   line.choice("--kernels", timed, {{"real", false}, {"timed", true}},
               "real, or timed: a node also sleeps for --node-us, so that ranks may share "
               "processors");

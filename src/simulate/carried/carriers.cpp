@@ -173,7 +173,8 @@ void Carriers::arrived(Packet& packet) {
 
 void Carriers::into_inbox(const int rank, Packet& packet) {
   port(rank).inbox.push_back(&packet);
-  const Time when = idle_.next_poll == nullptr ? events_.now() : idle_.next_poll(idle_.object, rank);
+  const Time when =
+      idle_.next_poll == nullptr ? events_.now() : idle_.next_poll(idle_.object, rank);
   if (when <= events_.now()) {
     poll(rank);
   } else if (when != time_most) {

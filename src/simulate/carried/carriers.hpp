@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "distributed/carrier/transfers.hpp"
-#include "simulate/engine/event_queue.hpp"
+#include "simulate/time/event_queue.hpp"
 #include "simulate/engine/links.hpp"
 
 namespace imbrex::simulate {

@@ -20,7 +20,7 @@
 #include "distributed/pool/search.hpp"
 #include "imbrex/error.hpp"
 #include "simulate/carried/carriers.hpp"
-#include "simulate/lend/seats.hpp"
+#include "simulate/lend/rank_seats.hpp"
 #include "uts/expand.hpp"
 
 namespace imbrex::simulate {
@@ -111,7 +111,7 @@ class PoolRank final : private SeatUser {
     bool is_woken = false;     // an event that lets it look is to come
   };
 
-  // ---- seats: workers are tasks, which yield after each slice ------------------------------------
+  // ---- seats: workers are tasks, which yield after each slice ----------------------------------
 
   [[nodiscard]] bool is_idle(const int seat) const noexcept override {
     const Runs& runs = runs_[static_cast<std::size_t>(seat)];

@@ -16,7 +16,7 @@
 #include <random>
 #include <vector>
 
-#include "simulate/engine/event_queue.hpp"
+#include "simulate/time/event_queue.hpp"
 
 namespace imbrex::simulate {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "mpi/messages/sends/turns.hpp"
-#include "simulate/engine/event_queue.hpp"
+#include "simulate/time/event_queue.hpp"
 #include "simulate/engine/links.hpp"
 #include "simulate/engine/program.hpp"
 #include "task/descriptor.hpp"

@@ -11,7 +11,7 @@
 
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
-#include "simulate/engine/event_queue.hpp"
+#include "simulate/time/event_queue.hpp"
 #include "task/descriptor.hpp"
 
 namespace imbrex::simulate {

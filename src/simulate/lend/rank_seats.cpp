@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "simulate/lend/seats.hpp"
+#include "simulate/lend/rank_seats.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -25,7 +25,8 @@ Seats::Seats(EventQueue& events, Processors* const node, const int own, SeatUser
       seats_(static_cast<std::size_t>(count(node, own))) {
   if (node == nullptr) return;
   number_ = node->join(
-      {.got = [](void* const its, const int processor) { static_cast<Seats*>(its)->got(processor); },
+      {.got = [](void* const its,
+                 const int processor) { static_cast<Seats*>(its)->got(processor); },
        .wanted = [](void* const its) {
          auto& here = *static_cast<Seats*>(its);
          for (int seat = 0; seat < here.own_; ++seat) {

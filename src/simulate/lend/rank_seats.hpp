@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "simulate/engine/event_queue.hpp"
+#include "simulate/time/event_queue.hpp"
 #include "simulate/lend/processors.hpp"
 
 namespace imbrex::simulate {
