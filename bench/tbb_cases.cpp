@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cases of bench/compare on oneTBB: task_group for spawn and fib; for chain and stencil a flow
-// graph that is built, run and freed, with explicit edges, as oneTBB has no dependencies by
-// address; for iterate_... a graph that is built once, with a wait between two of its runs;
-// task::suspend and resume for suspend.
+// graph that is built, run and freed, or with ORDERED_TASKS the order of tasks that task_group has
+// since 2022.3, both with explicit edges, as oneTBB has no dependencies by address; for iterate_... a
+// graph that is built once, with a wait between two of its runs; task::suspend and resume for
+// suspend.
+#define TBB_PREVIEW_TASK_GROUP_EXTENSIONS 1  // the order of tasks
 #include <oneapi/tbb/flow_graph.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task.h>
@@ -13,10 +15,12 @@
 #include <atomic>
 #include <cstddef>
 #include <deque>
+#include <initializer_list>
 #include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cases.hpp"
@@ -128,6 +132,57 @@ class GraphSystem {
   std::optional<std::pmr::deque<Node>> nodes_;
 };
 
+#if ORDERED_TASKS
+// The tasks of a group, with edges as in GraphSystem.
+class OrderedSystem {
+ public:
+  explicit OrderedSystem(long) {}
+  template <class Create>
+  void finish(Create&& create) {
+    old_.assign(bench::Rows::width, {});
+    new_ = old_;
+    created_ = 0;
+    create();
+    group_.wait();
+  }
+  template <class Body>
+  void launch_chain(long&, const Body& body) {
+    run(body, old_.front(), {created_ > 0 ? &old_.front() : nullptr});
+    ++created_;
+  }
+  template <class Body>
+  void launch_stencil(const bench::Point&, const Body& body) {
+    constexpr std::size_t width = bench::Rows::width;
+    const std::size_t x = created_ % width;
+    if (created_ > 0 && x == 0) std::swap(old_, new_);
+    if (created_++ < width) return run(body, new_[x], {});
+    run(body, new_[x], {&old_[(x + width - 1) % width], &old_[x], &old_[(x + 1) % width]});
+  }
+
+ private:
+  using Handle = oneapi::tbb::task_completion_handle;
+
+  template <class Body>
+  void run(const Body& body, Handle& to, const std::initializer_list<Handle*> before) {
+    oneapi::tbb::task_handle task = group_.defer(body);
+    for (Handle* const one : before) {
+      if (one != nullptr) oneapi::tbb::task_group::set_task_order(*one, task);
+    }
+    to = task;
+    group_.run(std::move(task));
+  }
+
+  oneapi::tbb::task_group group_;
+  std::vector<Handle> old_, new_;  // of two rows; of a chain the last one
+  std::size_t created_ = 0;
+};
+using Dependencies = OrderedSystem;
+constexpr const char* name = "oneTBB task_group ";
+#else
+using Dependencies = GraphSystem;
+constexpr const char* name = "oneTBB ";
+#endif
+
 // Two tasks; each, once suspended, wakes the other.
 void wake_each_other(long round_trips) {
   std::atomic<oneapi::tbb::task::suspend_point> waiting{nullptr};
@@ -164,12 +219,12 @@ result run(const request& request) {
   SpawnSystem system;
   if (benchmark == "spawn") return bench::run_spawn(system, request.size);
   if (benchmark == "chain") {
-    GraphSystem graph(request.size);
-    return bench::run_chain(graph, request.size);
+    Dependencies tasks(request.size);
+    return bench::run_chain(tasks, request.size);
   }
   if (benchmark == "stencil") {
-    GraphSystem graph(request.size * bench::Rows::width);
-    return bench::run_stencil(graph, request.size);
+    Dependencies tasks(request.size * bench::Rows::width);
+    return bench::run_stencil(tasks, request.size);
   }
   GraphSystem again(2 * bench::Rows::width);
   if (benchmark == "iterate_spawn") return bench::run_iterate_spawn(again, request.size);
@@ -191,5 +246,5 @@ int main(int argc, char** argv) {
   oneapi::tbb::task_arena arena(request.workers);
   result measured{};
   arena.execute([&] { measured = run(request); });
-  print_record((std::string("oneTBB ") + TBB_VERSION_STRING).c_str(), request, measured);
+  print_record((std::string(name) + TBB_VERSION_STRING).c_str(), request, measured);
 }
