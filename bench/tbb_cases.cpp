@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cases of bench/compare on oneTBB: task_group for spawn and fib; for chain and stencil a flow
 // graph that is built, run and freed, or with ORDERED_TASKS the order of tasks that task_group has
-// since 2022.3, both with explicit edges, as oneTBB has no dependencies by address; for iterate_... a
-// graph that is built once, with a wait between two of its runs; task::suspend and resume for
+// since 2022.3, both with explicit edges, as oneTBB has no dependencies by address; for iterate_...
+// a graph that is built once, with a wait between two of its runs; task::suspend and resume for
 // suspend.
 #define TBB_PREVIEW_TASK_GROUP_EXTENSIONS 1  // the order of tasks
 #include <oneapi/tbb/flow_graph.h>

@@ -189,10 +189,6 @@ void set_rank(int rank, int ranks, std::uint64_t world);
 // CPU quota; INT_MAX if there is none. Reads files at the first call.
 [[nodiscard]] int threads_by_quota();
 
-// worker_count(), and with IMBREX_LEND a worker for each processor of the node's other ranks: how
-// many tasks of this process may run at once.
-[[nodiscard]] int workers_with_spares() noexcept;
-
 // The value of IMBREX_<name>, from the environment or options.def. Throws Error if this or any
 // other option is malformed. REQUIRES: an option of this name and type exists.
 [[nodiscard]] std::string text_option(const char* name);

@@ -9,6 +9,7 @@
 #include "distributed/pool/pools.hpp"
 #include "imbrex/detail/distributed/untyped_pool.hpp"
 #include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/detail/spare_workers.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/runtime.hpp"
 #include "mpi/active/active.hpp"

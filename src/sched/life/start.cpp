@@ -22,6 +22,7 @@
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/detail/spare_workers.hpp"
 #include "imbrex/error.hpp"
 #include "sched/flight/shown.hpp"
 #include "sched/life/life.hpp"
