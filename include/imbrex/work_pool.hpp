@@ -89,8 +89,7 @@ class WorkPool {
                                    options.chunk, options.poll_interval, options.victims}));
   }
 
-  /// The number of workers of this process that call `f`: worker_count(), or with IMBREX_LEND the
-  /// number of processors of the node. Never suspends.
+  /// How many workers call `f`: worker_count(); with IMBREX_LEND all of the node. Never suspends.
   [[nodiscard]] int workers() const noexcept { return detail::pool_workers(*pool_); }
 
   /// Adds an item of this rank for the next process(). Never suspends. Throws Error during a
