@@ -189,6 +189,7 @@ void count_unrecorded(const char* const what) noexcept {
 
 void Recorder::enable(const bool timing, const bool tracing, const std::uint32_t worker) noexcept {
   timing_ = timing || tracing;
+  notes_switches_ = timing_;
   tracing_ = tracing;
   watched_ = tracing || happens_before::is_kept();
   worker_ = worker;

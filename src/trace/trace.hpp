@@ -121,6 +121,9 @@ class Recorder {
   // there is a trace, or if the order of tasks is kept.
   void enable(bool timing, bool tracing, std::uint32_t worker) noexcept;
   [[nodiscard]] bool timing() const noexcept { return timing_; }
+  // A task that leaves its worker, or resumes there, is noted: by times, or by an observer.
+  [[nodiscard]] bool notes_switches() const noexcept { return notes_switches_; }
+  void note_switches() noexcept { notes_switches_ = true; }  // only its thread calls it
   [[nodiscard]] bool tracing() const noexcept { return tracing_; }
   // The trace, or another observer, needs to know when tasks begin and end. Call it before the
   // thread runs.
@@ -154,6 +157,7 @@ class Recorder {
   bool timing_ = false;
   bool tracing_ = false;
   bool watched_ = false;
+  bool notes_switches_ = false;  // also with times
   std::uint32_t worker_ = 0;
   Activity activity_ = Activity::overhead;
   std::uint64_t since_ = 0;

@@ -2,9 +2,11 @@
 // Constructs for which LLVM's compilers call functions of their own. Stops at the first thing that
 // is wrong. `mixed`, of mixed.c, was compiled by GCC: one runtime must serve both.
 #include <omp.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -151,12 +153,35 @@ static void tasks(void) {
   CHECK(members == 2L * omp_get_max_threads());
 }
 
+// Each task waits until two threads have begun one, without a scheduling point. So no thread may
+// begin all of them.
+static void untied_tasks_are_for_all_threads(void) {
+  enum { shared_tasks = 25, patience_ms = 10000 };
+  unsigned begun = 0;
+#pragma omp parallel
+#pragma omp single
+  for (int i = 0; i < shared_tasks && omp_get_num_threads() > 1; ++i) {
+#pragma omp task untied shared(begun)
+    {
+      unsigned now = 0;
+#pragma omp atomic
+      begun |= 1u << omp_get_thread_num() % 32;
+      for (int ms = 0; (now & (now - 1)) == 0; ++ms) {
+        CHECK(ms < patience_ms);
+        usleep(1000);
+#pragma omp atomic read
+        now = begun;
+      }
+    }
+  }
+}
+
 static void events(void) {
   int after = 0;
 #pragma omp parallel
 #pragma omp single
   {
-    omp_event_handle_t event;
+    omp_event_handle_t event = (omp_event_handle_t)0;
 #pragma omp task detach(event) depend(out : after) shared(after)
     after = 1;
 #pragma omp task depend(in : after) shared(after)
@@ -184,10 +209,44 @@ static void events(void) {
   omp_destroy_nest_lock(&nest);
 }
 
+static void* fulfill_later(void* event) {
+  usleep(50000);
+  omp_fulfill_event((omp_event_handle_t)(uintptr_t)event);
+  return NULL;
+}
+
+// Outside of regions too, a taskwait waits for the events of tasks, as does the end of a taskgroup.
+static void events_outside_of_regions(void) {
+  pthread_t thread[2];
+  for (int way = 0; way < 2; ++way) {
+    omp_event_handle_t event = (omp_event_handle_t)0;
+    struct timespec before, after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    if (way == 0) {
+#pragma omp task detach(event) shared(thread)
+      CHECK(pthread_create(&thread[way], NULL, fulfill_later, (void*)(uintptr_t)event) == 0);
+#pragma omp taskwait
+    } else {
+#pragma omp taskgroup
+      {
+#pragma omp task detach(event) shared(thread)
+        CHECK(pthread_create(&thread[way], NULL, fulfill_later, (void*)(uintptr_t)event) == 0);
+      }
+    }
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    const double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 +
+                      (double)(after.tv_nsec - before.tv_nsec) / 1e6;
+    CHECK(ms > 49);
+    CHECK(pthread_join(thread[way], NULL) == 0);
+  }
+}
+
 int main(void) {
+  events_outside_of_regions();
   loops();
   sharing();
   tasks();
+  untied_tasks_are_for_all_threads();
   events();
   int inner = 0;
 #pragma omp parallel num_threads(3)

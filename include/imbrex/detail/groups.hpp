@@ -80,6 +80,9 @@ struct RunningBody {
 // member of its group, which other members may take, and when neither the policy nor a trace has to
 // see each task.
 [[nodiscard]] RunningBody running_body(bool& enough_queued) noexcept;
+// For a group of one member: true, and counts a further task as run, if that may be a plain call
+// although nothing is queued, because neither the policy nor a trace has to see each task.
+[[nodiscard]] bool count_call() noexcept;
 
 // From here to leave(), the code is the task of `closure` (from create()), on this stack. The task
 // is tied to this thread, as is everything else on this stack meanwhile. With `group`, the task
@@ -100,6 +103,16 @@ struct LinkedEvent {
 // Fires each event, from `first` on. Threads that waited are woken at the end, many by one system
 // call.
 void fire_all(LinkedEvent* first) noexcept;
+
+// What an observer hears of the tasks of a thread. The thread itself makes the calls, between two
+// tasks: they must not wait.
+struct SwitchOps {
+  void (*leaves)(WaitKind why) noexcept;  // the running task is about to leave its stack
+  void (*resumes)(const RunningBody& body) noexcept;  // a task that has left it is about to go on
+};
+// The observer hears of the calling thread's switches from now on. All threads have the same one.
+// REQUIRES: join_runtime(); `ops` lives for ever.
+void observe_switches(const SwitchOps& ops) noexcept;
 
 // ---- where no task runs ----------------------------------------------------------------------
 

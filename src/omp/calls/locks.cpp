@@ -58,6 +58,28 @@ void put(int& lock) noexcept {
   if (word(lock).exchange(0, std::memory_order_release) == 2) wake_one(&lock);
 }
 
+void take_heard(int& lock, const tools::Mutex kind, const char* const what,
+                const tools::Call call) {
+  tools::enter(call);
+  tools::acquire(kind, &lock);
+  take(lock, what);
+  tools::acquired(kind, &lock);
+}
+
+bool try_take_heard(int& lock, const tools::Call call) {
+  tools::enter(call);
+  tools::acquire(tools::Mutex::test_lock, &lock);
+  const bool taken = try_take(lock);
+  if (taken) tools::acquired(tools::Mutex::test_lock, &lock);
+  return taken;
+}
+
+void put_heard(int& lock, const tools::Mutex kind, const tools::Call call) {
+  tools::enter(call);
+  put(lock);
+  tools::released(kind, &lock);
+}
+
 namespace {
 
 int region_lock = 0;  // of critical regions without a name
@@ -121,6 +143,48 @@ void put_old(OldNestLock& nest) noexcept {
   wake_one(&nest.owner);
 }
 
+// ---- for the functions of the faces: these also tell a tool ------------------------------------
+
+template <class Nest>
+[[gnu::always_inline]] inline int take_nest_here(Nest& nest, int (*const take_it)(Nest&, bool),
+                                                 const bool wait) {
+  tools::entered();
+  const tools::Mutex kind = wait ? tools::Mutex::nest_lock : tools::Mutex::test_nest_lock;
+  if (tools::on()) [[unlikely]] tools::acquire(kind, &nest);
+  const int count = take_it(nest, wait);
+  if (!tools::on() || count == 0) [[likely]] return count;
+  if (count == 1) {
+    tools::acquired(kind, &nest);
+  } else {
+    tools::nest(tools::Endpoint::begin, &nest);
+  }
+  return count;
+}
+template <class Nest>
+[[gnu::always_inline]] inline void put_nest_here(Nest& nest, void (*const put_it)(Nest&) noexcept) {
+  tools::entered();
+  const bool is_last = nest.count == 1;
+  put_it(nest);
+  if (!tools::on()) [[likely]] return;
+  if (is_last) {
+    tools::released(tools::Mutex::nest_lock, &nest);
+  } else {
+    tools::nest(tools::Endpoint::end, &nest);
+  }
+}
+template <class Nest>
+[[gnu::always_inline]] inline void init_nest_here(Nest& nest, const int hint) {
+  tools::entered();
+  nest = {};
+  if (tools::on()) [[unlikely]] {
+    tools::init_lock(tools::Mutex::nest_lock, &nest, static_cast<unsigned>(hint));
+  }
+}
+[[gnu::always_inline]] inline void destroy_nest_here(const void* const nest) {
+  tools::entered();
+  if (tools::on()) [[unlikely]] tools::destroy_lock(tools::Mutex::nest_lock, nest);
+}
+
 }  // namespace
 
 }  // namespace imbrex::omp
@@ -130,13 +194,17 @@ extern "C" {
 
 using namespace imbrex::omp;
 
-void GOMP_critical_start() { take(region_lock, "critical"); }
-void GOMP_critical_end() { put(region_lock); }
+void GOMP_critical_start() { take_here(region_lock, tools::Mutex::critical, "critical"); }
+void GOMP_critical_end() { put_here(region_lock, tools::Mutex::critical); }
 // `word` belongs to the compiler, one for each name; this library may store any value in it.
-void GOMP_critical_name_start(void** word) { take(*reinterpret_cast<int*>(word), "critical"); }
-void GOMP_critical_name_end(void** word) { put(*reinterpret_cast<int*>(word)); }
-void GOMP_atomic_start() { take(atomic_lock, "atomic"); }
-void GOMP_atomic_end() { put(atomic_lock); }
+void GOMP_critical_name_start(void** word) {
+  take_here(*reinterpret_cast<int*>(word), tools::Mutex::critical, "critical");
+}
+void GOMP_critical_name_end(void** word) {
+  put_here(*reinterpret_cast<int*>(word), tools::Mutex::critical);
+}
+void GOMP_atomic_start() { take_here(atomic_lock, tools::Mutex::atomic, "atomic"); }
+void GOMP_atomic_end() { put_here(atomic_lock, tools::Mutex::atomic); }
 
 // A function for C, and for Fortran with its underscore.
 #define IMBREX_OMP_LOCK(type, name, arguments, body) \
@@ -154,28 +222,39 @@ void GOMP_atomic_end() { put(atomic_lock); }
     body                                                 \
   }
 
-IMBREX_OMP_LOCK(void, omp_init_lock, (int* lock), { *lock = 0; })
-IMBREX_OMP_LOCK(void, omp_init_lock_with_hint, (int* lock, int), { *lock = 0; })
-IMBREX_OMP_LOCK(void, omp_destroy_lock, (int*), {})
-IMBREX_OMP_LOCK(void, omp_set_lock, (int* lock), { take(*lock, "lock"); })
-IMBREX_OMP_LOCK(void, omp_unset_lock, (int* lock), { put(*lock); })
-IMBREX_OMP_LOCK(int, omp_test_lock, (int* lock), { return try_take(*lock) ? 1 : 0; })
+IMBREX_OMP_LOCK(void, omp_init_lock, (int* lock), { init_here(*lock, 0); })
+IMBREX_OMP_LOCK(void, omp_init_lock_with_hint, (int* lock, int hint), { init_here(*lock, hint); })
+IMBREX_OMP_LOCK(void, omp_destroy_lock, (int* lock), { destroy_here(*lock); })
+IMBREX_OMP_LOCK(void, omp_set_lock, (int* lock), {
+  take_here(*lock, tools::Mutex::lock, "lock");
+})
+IMBREX_OMP_LOCK(void, omp_unset_lock, (int* lock), { put_here(*lock, tools::Mutex::lock); })
+IMBREX_OMP_LOCK(int, omp_test_lock, (int* lock), { return try_take_here(*lock) ? 1 : 0; })
 
-IMBREX_OMP_NEST_LOCK(void, omp_set_nest_lock, { (void)take_nested(*nest, true); },
-                     { (void)take_old(*nest, true); })
-IMBREX_OMP_NEST_LOCK(void, omp_unset_nest_lock, { put_nested(*nest); }, { put_old(*nest); })
-IMBREX_OMP_NEST_LOCK(int, omp_test_nest_lock, { return take_nested(*nest, false); },
-                     { return take_old(*nest, false); })
+IMBREX_OMP_NEST_LOCK(void, omp_set_nest_lock, { (void)take_nest_here(*nest, &take_nested, true); },
+                     { (void)take_nest_here(*nest, &take_old, true); })
+IMBREX_OMP_NEST_LOCK(void, omp_unset_nest_lock, { put_nest_here(*nest, &put_nested); },
+                     { put_nest_here(*nest, &put_old); })
+IMBREX_OMP_NEST_LOCK(int, omp_test_nest_lock,
+                     { return take_nest_here(*nest, &take_nested, false); },
+                     { return take_nest_here(*nest, &take_old, false); })
 
-void omp_init_nest_lock(NestLock* nest) { *nest = {}; }
-void old_omp_init_nest_lock(OldNestLock* nest) { *nest = {}; }
-void old_omp_init_nest_lock_(OldNestLock* nest) { *nest = {}; }
-void omp_init_nest_lock_(NestLock** address) { *address = new NestLock{}; }
-void omp_init_nest_lock_with_hint_(NestLock** address, int) { *address = new NestLock{}; }
-void omp_destroy_nest_lock(NestLock*) {}
-void old_omp_destroy_nest_lock(OldNestLock*) {}
-void old_omp_destroy_nest_lock_(OldNestLock*) {}
+void omp_init_nest_lock(NestLock* nest) { init_nest_here(*nest, 0); }
+void old_omp_init_nest_lock(OldNestLock* nest) { init_nest_here(*nest, 0); }
+void old_omp_init_nest_lock_(OldNestLock* nest) { init_nest_here(*nest, 0); }
+void omp_init_nest_lock_(NestLock** address) {
+  *address = new NestLock{};
+  init_nest_here(**address, 0);
+}
+void omp_init_nest_lock_with_hint_(NestLock** address, int hint) {
+  *address = new NestLock{};
+  init_nest_here(**address, hint);
+}
+void omp_destroy_nest_lock(NestLock* nest) { destroy_nest_here(nest); }
+void old_omp_destroy_nest_lock(OldNestLock* nest) { destroy_nest_here(nest); }
+void old_omp_destroy_nest_lock_(OldNestLock* nest) { destroy_nest_here(nest); }
 void omp_destroy_nest_lock_(NestLock** address) {
+  destroy_nest_here(*address);
   delete *address;
   *address = nullptr;
 }

@@ -36,12 +36,14 @@ void set_nested(const int nested) {
 }
 
 constexpr unsigned monotonic_bit = 0x80000000u;
+constexpr unsigned trapezoidal_kind = 101;  // LLVM's kmp_sched_trapezoidal
 
 void set_schedule(const unsigned kind, const int chunk) {
   const unsigned plain = kind & ~monotonic_bit;
-  if (plain < 1 || plain > 4) return;
+  const bool is_trapezoidal = plain == trapezoidal_kind;
+  if ((plain < 1 || plain > 4) && !is_trapezoidal) return;
   Variables& variables = caller().variables;
-  variables.schedule = static_cast<Schedule>(plain);
+  variables.schedule = is_trapezoidal ? Schedule::trapezoidal : static_cast<Schedule>(plain);
   variables.monotonic = (kind & monotonic_bit) != 0;
   const int least = variables.schedule == Schedule::by_blocks ? 0 : 1;
   variables.chunk = std::max(chunk, least);
@@ -49,7 +51,10 @@ void set_schedule(const unsigned kind, const int chunk) {
 
 unsigned schedule_kind() {
   const Variables& variables = caller().variables;
-  return static_cast<unsigned>(variables.schedule) | (variables.monotonic ? monotonic_bit : 0);
+  const unsigned plain = variables.schedule == Schedule::trapezoidal
+                             ? trapezoidal_kind
+                             : static_cast<unsigned>(variables.schedule);
+  return plain | (variables.monotonic ? monotonic_bit : 0);
 }
 
 // The team at `level` around the caller, null if there is none; and the caller's thread in it.

@@ -130,13 +130,18 @@ void read_schedule(Variables& initial) {
   const std::string_view kind = trimmed(text.substr(0, comma));
   if (is(kind, "static")) {
     initial.schedule = Schedule::by_blocks;
-    if (value->find(':') == std::string_view::npos) initial.monotonic = true;
+    const bool has_modifier = value->find(':') != std::string_view::npos;
+    if (!has_modifier && !speaks_llvm.load(std::memory_order_relaxed)) initial.monotonic = true;
   } else if (is(kind, "dynamic")) {
     initial.schedule = Schedule::dynamic;
   } else if (is(kind, "guided")) {
     initial.schedule = Schedule::guided;
   } else if (is(kind, "auto")) {
     initial.schedule = Schedule::automatic;
+  } else if (speaks_llvm.load(std::memory_order_relaxed) && is(kind, "trapezoidal")) {
+    initial.schedule = Schedule::trapezoidal;
+  } else if (speaks_llvm.load(std::memory_order_relaxed) && is(kind, "static_steal")) {
+    initial.schedule = Schedule::dynamic;  // as LLVM's runtime answers, too
   } else {
     return warn("Unknown value for environment variable OMP_SCHEDULE");
   }
@@ -224,13 +229,9 @@ void read_allocator(Variables& initial) {
 void read_offload(Settings& now) {
   const auto value = value_of("OMP_TARGET_OFFLOAD");
   if (!value) return;
-  for (const char* const name : {"DEFAULT", "MANDATORY", "DISABLED"}) {
-    if (is(*value, name)) {
-      now.offload = name;
-      return;
-    }
-  }
-  refuse("OMP_TARGET_OFFLOAD");
+  const char* const named = offload_named(*value);
+  if (named == nullptr) return refuse("OMP_TARGET_OFFLOAD");
+  now.offload.store(named, std::memory_order_relaxed);
 }
 
 // The number of polls of a waiting thread before it sleeps; a number with k, m, g or t, or
@@ -296,7 +297,8 @@ void name_unread() {
   if (!names.empty()) warn("imbrex does not read %s", names.c_str());
 }
 
-constexpr const char* schedule_names[] = {"RUNTIME", "STATIC", "DYNAMIC", "GUIDED", "AUTO"};
+constexpr const char* schedule_names[] = {"RUNTIME", "STATIC",     "DYNAMIC", "GUIDED",
+                                           "AUTO",    "TRAPEZOIDAL"};
 constexpr const char* bind_names[] = {"FALSE", "TRUE", "MASTER", "CLOSE", "SPREAD"};
 
 void print_list(const char* const name, const std::string& first, const std::string& rest) {
@@ -307,7 +309,8 @@ std::string schedule_text(const Variables& initial) {
   std::string text;
   const bool blocks = initial.schedule == Schedule::by_blocks;
   if (initial.monotonic && !blocks) text = "MONOTONIC:";
-  if (!initial.monotonic && blocks) text = "NONMONOTONIC:";
+  const bool says_both = !speaks_llvm.load(std::memory_order_relaxed);  // LLVM's: one modifier only
+  if (!initial.monotonic && blocks && says_both) text = "NONMONOTONIC:";
   text += schedule_names[static_cast<int>(initial.schedule)];
   if (initial.chunk != (blocks ? 0 : 1)) text.append(",").append(std::to_string(initial.chunk));
   return text;
@@ -348,7 +351,7 @@ void display(const Settings& now, const bool verbose) {
   print("OMP_DISPLAY_AFFINITY", boolean(now.display_affinity));
   print("OMP_AFFINITY_FORMAT", now.affinity_format);
   print("OMP_ALLOCATOR", std::string(allocator_names[initial.allocator - 1]));
-  print("OMP_TARGET_OFFLOAD", now.offload);
+  print("OMP_TARGET_OFFLOAD", now.offload.load(std::memory_order_relaxed));
   if (verbose) {
     print("GOMP_CPU_AFFINITY", "");
     print("GOMP_STACKSIZE", std::to_string(now.stack_bytes));
@@ -371,6 +374,13 @@ void display_if_requested(const Settings& now) {
 }
 
 }  // namespace
+
+const char* offload_named(const std::string_view text) noexcept {
+  for (const char* const name : {"DEFAULT", "MANDATORY", "DISABLED"}) {
+    if (is(text, name)) return name;
+  }
+  return nullptr;
+}
 
 int processors_granted(const int allowed) {
   return std::max(1, std::min(allowed, detail::threads_by_quota()));

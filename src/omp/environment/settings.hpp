@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "omp/environment/place_list.hpp"
@@ -17,7 +18,8 @@ namespace imbrex::omp {
 
 // The values of omp_sched_t.
 enum class Schedule : std::uint8_t {
-  runtime = 0, by_blocks = 1, dynamic = 2, guided = 3, automatic = 4
+  runtime = 0, by_blocks = 1, dynamic = 2, guided = 3, automatic = 4,
+  trapezoidal = 5  // LLVM's, whose value is 101; here its chunks shrink as those of `guided`
 };
 
 // The internal control variables of one task. A child begins with its parent's present values.
@@ -54,7 +56,8 @@ struct Settings {
   int wait_policy = -1;                // OMP_WAIT_POLICY: 1 active, 0 passive
   long long spin_count = 0;            // GOMP_SPINCOUNT, or by OMP_WAIT_POLICY
   int block_time_ms = 200;             // KMP_BLOCKTIME, or by OMP_WAIT_POLICY
-  const char* offload = "DEFAULT";     // OMP_TARGET_OFFLOAD
+  // OMP_TARGET_OFFLOAD, or as kmp_set_defaults() says; relaxed: it orders nothing
+  std::atomic<const char*> offload{"DEFAULT"};
   std::string affinity_format;
   int processors = 1;                  // how many are allowed and granted
   std::atomic<bool> crowded{false};    // a team has had more threads than there are processors
@@ -74,6 +77,10 @@ enum class Suspending { everywhere, explicit_tasks, nowhere };
 // The stack size of explicit tasks. It equals that of threads: a program may move the body of a
 // loop into a task.
 [[nodiscard]] std::size_t task_stack_bytes() noexcept;
+
+// The constant that names a value of OMP_TARGET_OFFLOAD, in any case of letters; null for other
+// text.
+[[nodiscard]] const char* offload_named(std::string_view text) noexcept;
 
 // Prints the settings as OMP_DISPLAY_ENV does.
 void display_settings(bool verbose);

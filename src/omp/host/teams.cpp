@@ -4,9 +4,26 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "omp/region/context.hpp"
 #include "omp/environment/fatal.hpp"
+#include "omp/tools/events.hpp"
+
+namespace imbrex::omp {
+
+namespace {
+
+[[gnu::cold, gnu::noinline]] void tell_error(const bool is_fatal, const char* const text,
+                                             const std::size_t length) {
+  if (text == nullptr) return tools::error(is_fatal, "");
+  const std::size_t bytes = length == SIZE_MAX ? std::strlen(text) : length;
+  tools::error(is_fatal, std::string(text, bytes).c_str());
+}
+
+}  // namespace
+
+}  // namespace imbrex::omp
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -76,11 +93,15 @@ void omp_set_teams_thread_limit_8_(const std::int64_t* limit) {
 }
 
 void GOMP_warning(const char* text, std::size_t length) {
+  tools::entered();
+  if (tools::on()) [[unlikely]] tell_error(false, text, length);
   if (text == nullptr) return warn("error directive encountered");
   warn("error directive encountered: %.*s",
        static_cast<int>(length == SIZE_MAX ? std::strlen(text) : length), text);
 }
 void GOMP_error(const char* text, std::size_t length) {
+  tools::entered();
+  if (tools::on()) [[unlikely]] tell_error(true, text, length);
   if (text == nullptr) fatal("fatal error: error directive encountered");
   fatal("fatal error: error directive encountered: %.*s",
         static_cast<int>(length == SIZE_MAX ? std::strlen(text) : length), text);

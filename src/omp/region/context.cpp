@@ -4,12 +4,16 @@
 #include <pthread.h>
 
 #include "omp/environment/machine.hpp"
+#include "omp/tools/events.hpp"
 
 namespace imbrex::omp {
 
 const detail::BodyOps implicit_body{.run = nullptr, .drop = nullptr, .destroy = nullptr};
 
 namespace {
+
+// The program's constructors, and those of a tool, may not have run before.
+bool loaded = false;
 
 pthread_key_t make_key() noexcept {
   pthread_key_t key = 0;
@@ -27,8 +31,27 @@ pthread_key_t make_key() noexcept {
   if (found == nullptr) {
     found = new Initial;
     pthread_setspecific(key, found);
+    if (tools::on() && loaded) (void)tools::listener();
   }
   return *found;
+}
+
+void end_load() noexcept { loaded = true; }
+
+namespace {
+
+void leave(const detail::WaitKind why) noexcept {
+  tools::leave(why == detail::WaitKind::mpi || why == detail::WaitKind::turn);
+}
+void resume(const detail::RunningBody& body) noexcept {
+  tools::resume(innermost(context_of(body)).record);
+}
+
+}  // namespace
+
+void watch_switches() noexcept {
+  static constexpr detail::SwitchOps switches{.leaves = &leave, .resumes = &resume};
+  detail::observe_switches(switches);
 }
 
 void take_first_seat(Initial& outside) {

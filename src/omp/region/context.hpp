@@ -18,6 +18,7 @@
 #include "omp/environment/seats.hpp"
 #include "omp/environment/settings.hpp"
 #include "omp/region/block_cache.hpp"
+#include "omp/tools/records.hpp"
 
 namespace imbrex::omp {
 
@@ -25,6 +26,7 @@ using Function = void (*)(void* data);
 
 struct Team;
 struct Taskgroup;   // tasks/tasks.hpp
+struct Detached;    // tasks/tasks.hpp
 struct Share;       // sharing/share.hpp
 struct IterationFlags;  // llvm/sharing/flags.hpp
 struct Implicit;
@@ -46,9 +48,12 @@ struct Context {
   bool is_final = false;
   Form form = Form::task;
   std::uint8_t next_bind = 0;      // clauses of the next region, for which LLVM's compilers have
-  int next_threads = 0;            // calls of their own; 0: none
+  std::uint32_t next_threads = 0;  // calls of their own; 0: none
+  std::uint32_t has_accesses = 0;  // 1: a child with dependences has been queued. As wide as the
+                                   // word before: one store clears both
   Variables variables;
   Context* included = nullptr;     // the innermost included task that runs in it
+  tools::TaskRecord* record = nullptr;  // for a tool
 };
 
 // A member's place in the group of its team.
@@ -127,6 +132,8 @@ struct Team {
   Function function = nullptr;
   void* data = nullptr;
   Variables variables;              // initial variables of the members
+  std::vector<int> threads_inside;  // if `lists_threads`: numbers of threads for the regions
+                                    // inside; the last one is for all deeper ones
   Taskgroup* taskgroup = nullptr;   // initial taskgroup of the members
   bool shared_first = false;        // members begin in the first worksharing construct
 
@@ -146,6 +153,8 @@ struct Team {
   Seat creator;                     // the seats were chosen for it and for the binding
   std::uint8_t binding = 0;
   bool displayed = false;           // members print their affinity
+  bool lists_threads = false;       // by a clause of this region, or of one around
+  tools::ParallelRecord record;     // for a tool
 
   Team();
   ~Team();
@@ -159,6 +168,9 @@ struct PrivateCopy {
   void* memory;
   void (*destroy)(void* copy);  // null: no destructor
 };
+
+// A reference to the state of a detach(event) clause.
+using DetachedReference = std::unique_ptr<Detached, void (*)(Detached*) noexcept>;
 
 // The code of a thread outside of parallel regions is a team of one.
 struct Initial : Implicit {
@@ -176,6 +188,8 @@ struct Initial : Implicit {
   std::vector<PrivateCopy> copies;   // llvm/calls/threadprivate.cpp
   int next_teams = 0;                // clauses of the next league, as Context::next_threads
   int next_thread_limit = 0;
+  std::vector<int> next_inside;      // of the next region: its Team::threads_inside
+  std::vector<DetachedReference> unfulfilled;  // of its tasks: a taskwait waits for them
   int displayed = 0;                 // size and binding of the last region that was displayed
   std::atomic<int> busy{1};          // number of threads of its regions, and itself
 };
@@ -197,6 +211,10 @@ struct Initial : Implicit {
 // in its team.
 [[nodiscard]] Context& caller() noexcept;
 [[nodiscard]] Initial& initial() noexcept;
+// The library is loaded: a tool is searched for when a thread first asks for its initial().
+void end_load() noexcept;
+// A tool hears of the tasks that the calling thread runs. REQUIRES: join_runtime().
+void watch_switches() noexcept;
 // The implicit task of the thread and team that `context` belongs to.
 [[nodiscard]] inline Implicit& implicit_of(Context& context) noexcept {
   return *context.team->members[static_cast<std::size_t>(context.number)].task;

@@ -6,6 +6,7 @@
 
 #include "omp/region/gate.hpp"
 #include "omp/region/doacross.hpp"
+#include "omp/tools/events.hpp"
 
 namespace imbrex::omp {
 
@@ -65,6 +66,20 @@ void pass_all(Implicit& member) noexcept {
     share = next;
   }
   member.share = nullptr;
+}
+
+void tell_begin(const Share& share) {
+  tools::begin_loop(share.has_sections ? tools::Work::sections : work_of(share.schedule),
+                    share.iterations.count);
+}
+
+tools::Work work_of(const Schedule schedule) noexcept {
+  switch (schedule) {
+    case Schedule::by_blocks: return tools::Work::loop_static;
+    case Schedule::dynamic: return tools::Work::loop_dynamic;
+    case Schedule::guided: return tools::Work::loop_guided;
+    default: return tools::Work::loop_other;
+  }
 }
 
 namespace {

@@ -33,6 +33,7 @@ struct Share {
   IterationFlags* flags = nullptr;         // llvm/sharing/doacross.cpp
   void* reduced = nullptr;                 // llvm/tasks/reductions.cpp
   bool is_first = false;                   // the team's own, before all constructs
+  bool has_sections = false;               // it is no loop
   ~Share();
 };
 
@@ -45,6 +46,10 @@ bool go_on(Implicit& member, Share& mine) noexcept;
 // on past all constructs; if not, the first share is unchanged.
 [[nodiscard]] bool any_begun(const Implicit& member) noexcept;
 void pass_all(Implicit& member) noexcept;
+
+// Tells a tool of the construct that the member has come to.
+void tell_begin(const Share& share);
+[[nodiscard]] tools::Work work_of(Schedule schedule) noexcept;
 
 // The member's next chunk; false if none is left. REQUIRES: a loop.
 struct Chunk {

@@ -21,6 +21,7 @@
 #include "omp/environment/machine.hpp"
 #include "omp/region/thread_pool.hpp"
 #include "omp/region/share.hpp"
+#include "omp/tools/events.hpp"
 
 namespace imbrex::omp {
 
@@ -96,6 +97,12 @@ Variables inner_variables(const Context& context, const unsigned flags) {
   return variables;
 }
 
+void list_threads(Team& team, std::vector<int> inside) {
+  team.lists_threads = true;
+  team.threads_inside = std::move(inside);
+  team.variables.threads = team.threads_inside.front();
+}
+
 namespace {
 
 // Whether the members of a region print their affinity. In an outermost region they do if its size
@@ -144,6 +151,7 @@ Team& take_team(Initial* const keeper, const int size) {
       team->cancelled.store(false, std::memory_order_relaxed);
       team->work_cancelled.store(false, std::memory_order_relaxed);
       team->displayed = false;
+      team->lists_threads = false;
       return *team;
     }
   }
@@ -167,7 +175,6 @@ Team& make_team(Context& context, const Region& region) {
   const int reserved = reserve(context, resolve_threads(context, region.threads) - 1);
   Initial* const keeper = keeper_for(context);
   Team& team = take_team(keeper, reserved + 1);
-  if (keeper != nullptr) keeper->in_region = true;
   team.busy = context.team->busy;
   team.reserved = reserved;
   team.level = context.team->level + 1;
@@ -177,6 +184,12 @@ Team& make_team(Context& context, const Region& region) {
   team.function = region.function;
   team.data = region.data;
   team.variables = inner_variables(context, region.flags);
+  if (keeper != nullptr) {
+    keeper->in_region = true;
+  } else if (context.team->lists_threads) {  // only a region has a list for those inside
+    const std::vector<int>& listed = context.team->threads_inside;
+    list_threads(team, {listed.begin() + (listed.size() > 1 ? 1 : 0), listed.end()});
+  }
   team.present.store(team.size, std::memory_order_relaxed);
   if (team.first == nullptr) {
     team.first = std::make_unique<Share>();
@@ -205,6 +218,12 @@ void start_members(Team& team) {
   }
 }
 
+[[gnu::cold, gnu::noinline]] void begin_record(Implicit& member) {
+  Team& team = *member.team;
+  member.record = tools::begin_implicit(team.record, team.size, member.number);
+  if (team.shared_first) tell_begin(*member.share);
+}
+
 // The calling code becomes that member, until close_member().
 Implicit& open_member(Team& team, const int number) {
   static constexpr std::source_location nowhere{};
@@ -222,6 +241,7 @@ Implicit& open_member(Team& team, const int number) {
   detail::join_group(member.place);
   detail::enter(closure, team.group, member.entered);
   if (suspending() != Suspending::everywhere) detail::set_blocking(true);
+  if (tools::on()) [[unlikely]] begin_record(member);
   if (team.displayed) [[unlikely]] display_affinity();
   return member;
 }
@@ -252,9 +272,12 @@ void meet(Team& team, Meeting& meeting) {
 void close_member(Implicit& member) {
   Team& team = *member.team;
   if (team.size == 0) [[unlikely]] refuse_to_end();
+  const bool is_heard = member.record != nullptr;
+  if (is_heard) [[unlikely]] tools::end_code();
   detail::end_scopes(nullptr, "the body of task");
   detail::wait_descendants();
   meet(team, team.end);
+  const void* const code = is_heard ? tools::end_implicit(team.size) : nullptr;
   const bool creates = member.number == 0;
   if (any_begun(member)) {
     pass_all(member);
@@ -264,6 +287,7 @@ void close_member(Implicit& member) {
   const detail::Entered entered = member.entered;
   detail::leave(entered);  // `member` is gone
   Initial* const keeper = team.keeper;
+  if (creates && is_heard) [[unlikely]] tools::end_parallel(team.record, code);
   if (creates) team.busy->fetch_sub(team.reserved, std::memory_order_relaxed);
   if (!creates || keeper == nullptr) {
     let_go(team);
@@ -272,13 +296,21 @@ void close_member(Implicit& member) {
   }
 }
 
-Team& open_team(const Region& region, const Prepare prepare, void* const argument) {
+// `invoker`: tools::parallel_flag.
+Team& open_team(const Region& region, const unsigned invoker, const Prepare prepare,
+                void* const argument) {
   try {
     detail::join_runtime();
     Context& context = current();
     const bool outermost = context.team->group == nullptr;
     if (outermost && suspending() != Suspending::everywhere) detail::set_blocking(true);
     Team& team = make_team(context, region);
+    if (tools::on()) [[unlikely]] {
+      watch_switches();
+      const auto by_default = static_cast<unsigned>(context.variables.threads);
+      tools::begin_parallel(team.record, region.threads != 0 ? region.threads : by_default,
+                            invoker);
+    }
     if (prepare != nullptr) prepare(team, argument);
     start_members(team);
     return team;
@@ -295,6 +327,15 @@ void let_go(Team& team) noexcept {
   delete &team;
 }
 
+namespace {
+
+void call_function(const Function function, void* const data) {
+  if (tools::on()) [[unlikely]] return tools::call(function, data);
+  function(data);
+}
+
+}  // namespace
+
 int parallel_prepared(const Region& region, const Prepare prepare, void* const argument) {
   if (detail::in_callback()) [[unlikely]] {
     begin_team_of_one(region, prepare, argument);
@@ -302,19 +343,30 @@ int parallel_prepared(const Region& region, const Prepare prepare, void* const a
     end_team_of_one(current());
     return 1;
   }
-  Team& team = open_team(region, prepare, argument);
+  Team& team = open_team(region, tools::parallel_flag::by_runtime, prepare, argument);
   const int size = team.size;
   Implicit& member = open_member(team, 0);
-  region.function(region.data);
+  call_function(region.function, region.data);
   close_member(member);
   return size;
 }
 
 void parallel(const Region& region) { (void)parallel_prepared(region, nullptr, nullptr); }
 
+namespace {
+
+[[gnu::cold, gnu::noinline]] void parallel_heard(const Function function, void* const data,
+                                                 const unsigned threads, const unsigned flags,
+                                                 const tools::Call call) {
+  tools::enter(call);
+  parallel({function, data, threads, flags});
+}
+
+}  // namespace
+
 void begin_parallel(const Region& region) {
   if (detail::in_callback()) return begin_team_of_one(region, nullptr, nullptr);
-  (void)open_member(open_team(region, nullptr, nullptr), 0);
+  (void)open_member(open_team(region, tools::parallel_flag::by_program, nullptr, nullptr), 0);
 }
 
 void end_parallel() {
@@ -324,7 +376,7 @@ void end_parallel() {
 
 void run_member(Team& team, const int number) {
   Implicit& member = open_member(team, number);
-  team.function(team.data);
+  call_function(team.function, team.data);
   close_member(member);
 }
 
@@ -335,15 +387,28 @@ void barrier(Context& context) {
   meet(team, team.barrier);
 }
 
-bool barrier_or_cancelled(Context& context) {
+void barrier_told(Context& context, const tools::Sync kind) {
+  if (tools::on()) [[unlikely]] tools::begin_sync(kind);
+  barrier(context);
+  if (tools::on()) [[unlikely]] tools::end_sync(kind);
+}
+
+void barrier_heard(const tools::Sync kind, const tools::Call call) {
+  tools::enter(call);
+  barrier_told(current(), kind);
+}
+
+bool barrier_or_cancelled(Context& context, const tools::Sync kind) {
   Team& team = *context.team;
   if (team.group == nullptr) return false;
   if (team.cancelled.load(std::memory_order_acquire)) return true;
+  if (tools::on()) [[unlikely]] tools::begin_sync(kind);
   detail::wait_descendants();
   const Meeting::Ticket ticket = arrive(team, team.barrier);
   wait_until(team.barrier.address(), "barrier", [&] {
     return team.barrier.has_let_go(ticket) || team.cancelled.load(std::memory_order_acquire);
   });
+  if (tools::on()) [[unlikely]] tools::end_sync(kind);
   return !team.barrier.has_let_go(ticket);
 }
 
@@ -367,6 +432,7 @@ void begin_child() noexcept {
   Initial& outside = initial();
   outside.threads.clear();
   outside.teams.clear();
+  outside.unfulfilled.clear();
   outside.in_region = false;
   outside.displayed = 0;
   outside.busy.store(1, std::memory_order_relaxed);
@@ -374,16 +440,21 @@ void begin_child() noexcept {
   forget_waits();
   forget_thread_numbers(outside.thread);
   forget_look();
+  tools::forget();
 }
 
 // This runs before main, as in libgomp: malformed variables are reported even if no region ever
 // begins. A program that only hands LD_PRELOAD on, as a shell or mpirun does, prints nothing, and
 // is not bound, because all programs that it starts would be bound, too. A program that may load a
-// library with OpenMP later is bound at its first region.
+// library with OpenMP later is bound at its first region. LLVM's runtime reads the variables at its
+// first use, and its programs may set some of them in main.
 [[gnu::constructor]] void at_load() {
   detail::expect_joiners(threads_max, task_stack_bytes());
   detail::in_child_of_fork(&begin_child);
-  if (look_for_others()) take_first_seat(initial());
+  if (look_for_others() && !speaks_llvm.load(std::memory_order_relaxed)) {
+    take_first_seat(initial());
+  }
+  end_load();
 }
 
 }  // namespace
@@ -394,22 +465,32 @@ extern "C" {
 
 [[gnu::visibility("default")]] void GOMP_parallel(void (*function)(void*), void* data,
                                                   unsigned threads, unsigned flags) {
+  if (imbrex::omp::tools::on()) [[unlikely]] {
+    return imbrex::omp::parallel_heard(function, data, threads, flags,
+                                       imbrex::omp::tools::this_call());
+  }
   imbrex::omp::parallel({function, data, threads, flags});
 }
 
 [[gnu::visibility("default")]] void GOMP_parallel_start(void (*function)(void*), void* data,
                                                         unsigned threads) {
+  imbrex::omp::tools::entered();
   imbrex::omp::begin_parallel({function, data, threads});
 }
 
-[[gnu::visibility("default")]] void GOMP_parallel_end() { imbrex::omp::end_parallel(); }
+[[gnu::visibility("default")]] void GOMP_parallel_end() {
+  imbrex::omp::tools::entered();
+  imbrex::omp::end_parallel();
+}
 
 [[gnu::visibility("default")]] void GOMP_barrier() {
-  imbrex::omp::barrier(imbrex::omp::current());
+  imbrex::omp::barrier_here(imbrex::omp::tools::Sync::barrier_explicit);
 }
 
 [[gnu::visibility("default")]] bool GOMP_barrier_cancel() {
-  return imbrex::omp::barrier_or_cancelled(imbrex::omp::current());
+  imbrex::omp::tools::entered();
+  return imbrex::omp::barrier_or_cancelled(imbrex::omp::current(),
+                                           imbrex::omp::tools::Sync::barrier_explicit);
 }
 
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "omp/region/context.hpp"
+#include "omp/tools/events.hpp"
 
 namespace imbrex::omp {
 
@@ -32,6 +33,10 @@ int parallel_prepared(const Region& region, Prepare prepare, void* argument);
 // The initial variables of members of a region inside `context`.
 [[nodiscard]] Variables inner_variables(const Context& context, unsigned flags);
 
+// Sets the numbers of threads for regions inside of `team`, before its members begin.
+// REQUIRES: there is one at least.
+void list_threads(Team& team, std::vector<int> inside);
+
 // Subtracts one from the present members; the last one frees the team.
 void let_go(Team& team) noexcept;
 
@@ -40,8 +45,16 @@ void run_member(Team& team, int number);
 
 // Suspends until all members have come and all tasks are complete.
 void barrier(Context& context);
-// barrier(); true, perhaps early, if the region has been cancelled.
-[[nodiscard]] bool barrier_or_cancelled(Context& context);
+// barrier() of which a tool hears, as of one of this kind.
+void barrier_told(Context& context, tools::Sync kind);
+// barrier_told() for the function of a face that this is inlined into.
+[[gnu::cold]] void barrier_heard(tools::Sync kind, tools::Call call);
+[[gnu::always_inline]] inline void barrier_here(const tools::Sync kind) {
+  if (tools::on()) [[unlikely]] return barrier_heard(kind, tools::this_call());
+  barrier(current());
+}
+// barrier_told(); true, perhaps early, if the region has been cancelled.
+[[nodiscard]] bool barrier_or_cancelled(Context& context, tools::Sync kind);
 void cancel_region(Context& context) noexcept;
 
 }  // namespace imbrex::omp

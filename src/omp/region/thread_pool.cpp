@@ -20,6 +20,7 @@
 #include "omp/environment/machine.hpp"
 #include "omp/environment/settings.hpp"
 #include "omp/region/team.hpp"
+#include "omp/tools/tool.hpp"
 
 namespace imbrex::omp {
 
@@ -47,8 +48,10 @@ std::atomic<int> threads_made{0};
 // costs nothing, and the end of the program does not wait for it. Returns if it is given no team.
 void* serve(void* const argument) {
   auto& thread = *static_cast<PoolThread*>(argument);
+  if (tools::on()) tools::begin_pool_thread();
   try {
     detail::join_runtime();
+    if (tools::on()) watch_switches();
   } catch (const Error& error) {
     fatal("%s", error.what());
   } catch (const std::bad_alloc&) {

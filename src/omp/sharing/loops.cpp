@@ -11,6 +11,7 @@
 #include "omp/region/team.hpp"
 #include "omp/region/doacross.hpp"
 #include "omp/region/share.hpp"
+#include "omp/tools/events.hpp"
 
 namespace imbrex::omp {
 
@@ -20,6 +21,7 @@ Plan plan_of(const Schedule schedule, const std::uint64_t chunk) {
       const Variables& variables = caller().variables;
       const auto given = static_cast<std::uint64_t>(variables.chunk);
       if (variables.schedule == Schedule::automatic) return {Schedule::by_blocks, 0};
+      if (variables.schedule == Schedule::trapezoidal) return plan_of(Schedule::guided, given);
       const bool blocks = variables.schedule == Schedule::by_blocks;
       return {variables.schedule, given == 0 && !blocks ? 1 : given};
     }
@@ -39,14 +41,29 @@ Share& make_share(const Iterations& iterations, const Plan plan) {
 
 void begin_loop(Implicit& member, const Iterations& iterations, const Plan plan) {
   if (go_on(member) == nullptr) (void)go_on(member, make_share(iterations, plan));
+  if (tools::on()) [[unlikely]] tell_begin(*member.share);
+}
+
+void end_loop_heard(const tools::Call call) {
+  tools::enter(call);
+  tools::end_loop();
+  barrier_told(current(), tools::Sync::barrier_workshare);
 }
 
 void wait_for_turn(const Implicit& member) {
-  if (member.begin == member.end) return;  // a region of its own, or one iteration at a time
   std::atomic<std::uint64_t>& turn = member.share->turn;
-  wait_until(&turn, "ordered", [&] {
-    return turn.load(std::memory_order_acquire) == member.begin;
-  });
+  if (tools::on()) [[unlikely]] tools::acquire(tools::Mutex::ordered, &turn);
+  if (member.begin != member.end) {  // else: a region of its own, or one iteration at a time
+    wait_until(&turn, "ordered", [&] {
+      return turn.load(std::memory_order_acquire) == member.begin;
+    });
+  }
+  if (tools::on()) [[unlikely]] tools::acquired(tools::Mutex::ordered, &turn);
+}
+
+void end_turn() {
+  if (!tools::on()) [[likely]] return;
+  tools::released(tools::Mutex::ordered, &implicit_of(current()).share->turn);
 }
 
 namespace {
@@ -54,6 +71,12 @@ namespace {
 // The last but one of the 32 bits of an `omp_sched_t` may say "monotonic"; every loop here is.
 Plan plan_of(const long schedule, const std::uint64_t chunk) {
   return plan_of(static_cast<Schedule>(schedule & 7), chunk);
+}
+
+// Returns true: it ends next(), so that the usual way needs no register for it.
+[[gnu::cold, gnu::noinline]] bool tell_chunk(const std::uint64_t first, const std::uint64_t count) {
+  tools::dispatch_chunk(tools::Dispatch::loop_chunk, first, count);
+  return true;
 }
 
 template <class T>
@@ -65,6 +88,9 @@ bool next(Implicit& member, const bool ordered, T* const begin, T* const end) {
   if (!some) return false;
   *begin = static_cast<T>(share.iterations.value(chunk.begin));
   *end = static_cast<T>(share.iterations.value(chunk.end));
+  if (tools::on()) [[unlikely]] {
+    return tell_chunk(static_cast<std::uint64_t>(*begin), chunk.end - chunk.begin);
+  }
   return true;
 }
 
@@ -94,6 +120,7 @@ void start_with(Implicit& member, Share& mine, const Extras& extras) {
   }
   if (extras.reductions != nullptr) prepare_reductions(member, mine, extras.reductions);
   const bool first = go_on(member, mine);
+  if (tools::on()) [[unlikely]] tell_begin(*member.share);
   if (extras.reductions != nullptr) join_reductions(member, extras.reductions, first);
   if (extras.memory != nullptr) *extras.memory = member.share->memory;
 }
@@ -172,12 +199,14 @@ using namespace imbrex::omp;
 #define IMBREX_OMP_LOOP(name, schedule, ordered)                                                  \
   bool GOMP_loop_##name##_start(long from, long to, long step, long chunk, long* begin,           \
                                 long* end) {                                                      \
+    tools::entered();                                                                             \
     return start(iterations_of(from, to, step),                                                   \
                  plan_of(schedule, static_cast<std::uint64_t>(chunk)), ordered, begin, end);      \
   }                                                                                               \
   bool GOMP_loop_##name##_next(long* begin, long* end) { return next(ordered, begin, end); }      \
   bool GOMP_loop_ull_##name##_start(bool up, Ull from, Ull to, Ull step, Ull chunk, Ull* begin,   \
                                     Ull* end) {                                                   \
+    tools::entered();                                                                             \
     return start(iterations_of(up, from, to, step), plan_of(schedule, chunk), ordered, begin,     \
                  end);                                                                            \
   }                                                                                               \
@@ -186,11 +215,13 @@ using namespace imbrex::omp;
 // schedule(runtime).
 #define IMBREX_OMP_RUNTIME_LOOP(name, ordered)                                                    \
   bool GOMP_loop_##name##_start(long from, long to, long step, long* begin, long* end) {          \
+    tools::entered();                                                                             \
     return start(iterations_of(from, to, step), plan_of(Schedule::runtime, 0), ordered, begin,    \
                  end);                                                                            \
   }                                                                                               \
   bool GOMP_loop_##name##_next(long* begin, long* end) { return next(ordered, begin, end); }      \
   bool GOMP_loop_ull_##name##_start(bool up, Ull from, Ull to, Ull step, Ull* begin, Ull* end) {  \
+    tools::entered();                                                                             \
     return start(iterations_of(up, from, to, step), plan_of(Schedule::runtime, 0), ordered,       \
                  begin, end);                                                                     \
   }                                                                                               \
@@ -199,6 +230,7 @@ using namespace imbrex::omp;
 #define IMBREX_OMP_PARALLEL_LOOP(name, schedule)                                                  \
   void GOMP_parallel_loop_##name(Function function, void* data, unsigned threads, long from,      \
                                  long to, long step, long chunk, unsigned flags) {                \
+    tools::entered();                                                                             \
     const Plan plan = plan_of(schedule, static_cast<std::uint64_t>(chunk));                       \
     parallel({function, data, threads, flags,                                                     \
               presented(iterations_of(from, to, step), plan)});                                   \
@@ -207,6 +239,7 @@ using namespace imbrex::omp;
 #define IMBREX_OMP_PARALLEL_RUNTIME_LOOP(name)                                                    \
   void GOMP_parallel_loop_##name(Function function, void* data, unsigned threads, long from,      \
                                  long to, long step, unsigned flags) {                            \
+    tools::entered();                                                                             \
     parallel({function, data, threads, flags,                                                     \
               presented(iterations_of(from, to, step), plan_of(Schedule::runtime, 0))});          \
   }
@@ -215,6 +248,7 @@ using namespace imbrex::omp;
 #define IMBREX_OMP_PARALLEL_LOOP_START(name, schedule)                                            \
   void GOMP_parallel_loop_##name##_start(Function function, void* data, unsigned threads,         \
                                          long from, long to, long step, long chunk) {             \
+    tools::entered();                                                                             \
     const Plan plan = plan_of(schedule, static_cast<std::uint64_t>(chunk));                       \
     begin_parallel({function, data, threads, 0,                                                   \
                     presented(iterations_of(from, to, step), plan)});                             \
@@ -223,11 +257,13 @@ using namespace imbrex::omp;
 #define IMBREX_OMP_DOACROSS(name, schedule)                                                       \
   bool GOMP_loop_doacross_##name##_start(unsigned count, long* counts, long chunk, long* begin,   \
                                          long* end) {                                             \
+    tools::entered();                                                                             \
     return start_doacross(count, counts,                                                          \
                           plan_of(schedule, static_cast<std::uint64_t>(chunk)), begin, end, {});  \
   }                                                                                               \
   bool GOMP_loop_ull_doacross_##name##_start(unsigned count, Ull* counts, Ull chunk, Ull* begin,  \
                                              Ull* end) {                                          \
+    tools::entered();                                                                             \
     return start_doacross(count, counts, plan_of(schedule, chunk), begin, end, {});               \
   }
 
@@ -260,54 +296,75 @@ IMBREX_OMP_DOACROSS(guided, Schedule::guided)
 
 void GOMP_parallel_loop_runtime_start(Function function, void* data, unsigned threads, long from,
                                       long to, long step) {
+  tools::entered();
   begin_parallel({function, data, threads, 0,
                   presented(iterations_of(from, to, step), plan_of(Schedule::runtime, 0))});
 }
 
 bool GOMP_loop_doacross_runtime_start(unsigned count, long* counts, long* begin, long* end) {
+  tools::entered();
   return start_doacross(count, counts, plan_of(Schedule::runtime, 0), begin, end, {});
 }
 bool GOMP_loop_ull_doacross_runtime_start(unsigned count, Ull* counts, Ull* begin, Ull* end) {
+  tools::entered();
   return start_doacross(count, counts, plan_of(Schedule::runtime, 0), begin, end, {});
 }
 
 bool GOMP_loop_start(long from, long to, long step, long schedule, long chunk, long* begin,
                      long* end, std::uintptr_t* reductions, void** memory) {
+  tools::entered();
   return start(iterations_of(from, to, step), plan_of(schedule, static_cast<std::uint64_t>(chunk)),
                false, begin, end, {reductions, memory});
 }
 bool GOMP_loop_ordered_start(long from, long to, long step, long schedule, long chunk, long* begin,
                              long* end, std::uintptr_t* reductions, void** memory) {
+  tools::entered();
   return start(iterations_of(from, to, step), plan_of(schedule, static_cast<std::uint64_t>(chunk)),
                true, begin, end, {reductions, memory});
 }
 bool GOMP_loop_doacross_start(unsigned count, long* counts, long schedule, long chunk, long* begin,
                               long* end, std::uintptr_t* reductions, void** memory) {
+  tools::entered();
   return start_doacross(count, counts, plan_of(schedule, static_cast<std::uint64_t>(chunk)), begin,
                         end, {reductions, memory});
 }
 bool GOMP_loop_ull_start(bool up, Ull from, Ull to, Ull step, long schedule, Ull chunk, Ull* begin,
                          Ull* end, std::uintptr_t* reductions, void** memory) {
+  tools::entered();
   return start(iterations_of(up, from, to, step), plan_of(schedule, chunk), false, begin, end,
                {reductions, memory});
 }
 bool GOMP_loop_ull_ordered_start(bool up, Ull from, Ull to, Ull step, long schedule, Ull chunk,
                                  Ull* begin, Ull* end, std::uintptr_t* reductions,
                                  void** memory) {
+  tools::entered();
   return start(iterations_of(up, from, to, step), plan_of(schedule, chunk), true, begin, end,
                {reductions, memory});
 }
 bool GOMP_loop_ull_doacross_start(unsigned count, Ull* counts, long schedule, Ull chunk, Ull* begin,
                                   Ull* end, std::uintptr_t* reductions, void** memory) {
+  tools::entered();
   return start_doacross(count, counts, plan_of(schedule, chunk), begin, end, {reductions, memory});
 }
 
-void GOMP_loop_end() { barrier(current()); }
-void GOMP_loop_end_nowait() {}
-bool GOMP_loop_end_cancel() { return barrier_or_cancelled(current()); }
+void GOMP_loop_end() {
+  if (tools::on()) [[unlikely]] return end_loop_heard(tools::this_call());
+  barrier(current());
+}
+void GOMP_loop_end_nowait() { tools::end_loop_here(); }
+bool GOMP_loop_end_cancel() {
+  tools::end_loop_here();
+  return barrier_or_cancelled(current(), tools::Sync::barrier_workshare);
+}
 
-void GOMP_ordered_start() { wait_for_turn(implicit_of(current())); }
-void GOMP_ordered_end() {}
+void GOMP_ordered_start() {
+  tools::entered();
+  wait_for_turn(implicit_of(current()));
+}
+void GOMP_ordered_end() {
+  tools::entered();
+  end_turn();
+}
 
 void GOMP_doacross_post(long* counts) { post(counts); }
 void GOMP_doacross_ull_post(Ull* counts) { post(counts); }

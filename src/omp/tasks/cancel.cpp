@@ -3,15 +3,15 @@
 #include "omp/tasks/tasks.hpp"
 #include "omp/region/team.hpp"
 
-extern "C" {
+namespace imbrex::omp {
 
-bool GOMP_cancellation_point(int which);
+namespace {
+constexpr int loop = 2, sections = 4, taskgroup = 8;
+}  // namespace
 
-[[gnu::visibility("default")]] bool GOMP_cancel(int which, bool active) {
-  using namespace imbrex::omp;
+bool cancel(const int which) {
   if (!settings().cancellation) return false;
-  if (!active) return GOMP_cancellation_point(which);
-  constexpr int loop = 2, sections = 4, taskgroup = 8;
+  if (tools::on()) [[unlikely]] tools::cancel(told_cancel(which) | tools::cancel_flag::activated);
   Context& context = current();
   if ((which & (loop | sections)) != 0) {
     context.team->work_cancelled.store(true, std::memory_order_release);
@@ -25,4 +25,37 @@ bool GOMP_cancellation_point(int which);
   return true;
 }
 
+bool is_cancelled_at(const int which) {
+  if (!settings().cancellation) return false;
+  const Context& context = current();
+  bool cancelled = false;
+  if ((which & (loop | sections)) != 0) {
+    cancelled = context.team->work_cancelled.load(std::memory_order_acquire);
+  } else if ((which & taskgroup) != 0) {
+    cancelled = is_cancelled(context);
+  } else {
+    cancelled = context.team->cancelled.load(std::memory_order_acquire);
+  }
+  if (cancelled && tools::on()) [[unlikely]] {
+    tools::cancel(told_cancel(which) | tools::cancel_flag::detected);
+  }
+  return cancelled;
 }
+
+}  // namespace imbrex::omp
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+bool GOMP_cancellation_point(int which) {
+  imbrex::omp::tools::entered();
+  return imbrex::omp::is_cancelled_at(which);
+}
+
+bool GOMP_cancel(int which, bool active) {
+  imbrex::omp::tools::entered();
+  return active ? imbrex::omp::cancel(which) : imbrex::omp::is_cancelled_at(which);
+}
+
+}
+#pragma GCC visibility pop

@@ -11,6 +11,7 @@
 #include "base/few_addresses.hpp"
 #include "imbrex/error.hpp"
 #include "omp/environment/fatal.hpp"
+#include "omp/environment/others.hpp"
 #include "omp/tasks/tasks.hpp"
 
 namespace imbrex::omp {
@@ -34,17 +35,20 @@ AccessSpec from_depobj(const void* const object) {
 
 }  // namespace
 
-Accesses::Accesses(const Depends& depend) {
+Accesses::Accesses(const Depends& depend) : Accesses(depend, Form::as_given) {
+  if (is_plain()) return;
+  if (count_ > 1) unite();
+  find_everything();
+  find_events();
+}
+
+Accesses::Accesses(const Depends& depend, Form) {
   if (depend.gnu != nullptr) {
     add_gnu(depend.gnu);
   } else {
     make_room(depend.llvm[0].size() + depend.llvm[1].size());
     for (const std::span<const LlvmDepend> depends : depend.llvm) add_llvm(depends);
   }
-  if (is_plain()) return;
-  if (count_ > 1) unite();
-  find_everything();
-  find_events();
 }
 
 void Accesses::make_room(const std::size_t count) {
@@ -141,6 +145,34 @@ void Accesses::find_everything() noexcept {
   first_[count_++] = {nullptr, AccessKind::everything};
 }
 
+namespace {
+
+tools::DependKind told_kind(const AccessKind kind) noexcept {
+  switch (kind) {
+    case AccessKind::in: return tools::DependKind::in;
+    case AccessKind::mutexinoutset: return tools::DependKind::mutexinoutset;
+    case AccessKind::inoutset: return tools::DependKind::inoutset;
+    default: return tools::DependKind::inout;
+  }
+}
+
+}  // namespace
+
+std::vector<tools::Dependence> told(const Depends& depend) {
+  std::vector<tools::Dependence> all;
+  if (!depend.any()) return all;
+  Accesses accesses(depend, Accesses::Form::as_given);
+  for (const AccessSpec& access : accesses.span()) {
+    tools::Dependence one{.variable = {}, .kind = told_kind(access.kind)};
+    one.variable.pointer = const_cast<void*>(access.address);
+    if (access.address == nullptr && access.kind == AccessKind::inout) {
+      one.kind = tools::DependKind::out_all_memory;
+    }
+    all.push_back(one);
+  }
+  return all;
+}
+
 void Accesses::find_events() {
   for (AccessSpec& access : span()) {
     if (!detail::is_name(access.address)) [[likely]] continue;
@@ -175,6 +207,8 @@ void wait_for_accesses(const Depends& depend) {
 }
 
 void wait_for(const Context& context, const Depends& depend) {
+  // Events have names of imbrex, which no code uses then.
+  if (context.has_accesses == 0 && only_openmp_waits()) return;
   (context.team->group != nullptr ? wait_for_accesses : wait_for_events)(depend);
 }
 

@@ -34,6 +34,31 @@ void end(LlvmBlock& block, Initial& thread) {
 void drop_block(LlvmBlock& block) noexcept { drop(block, initial()); }
 void end_block(LlvmBlock& block) { end(block, initial()); }
 
+namespace {
+
+// A tool hears where the program's code was called.
+[[gnu::cold, gnu::noinline]] void call_heard(LlvmTask& task, const int thread) {
+  struct Call {
+    LlvmTask& task;
+    int thread;
+  } made{task, thread};
+  tools::call(
+      [](void* const data) {
+        const auto& call = *static_cast<const Call*>(data);
+        *tools::exit_frame() = __builtin_frame_address(0);
+        (void)call.task.routine(call.thread, &call.task);
+        *tools::exit_frame() = nullptr;  // also: this is no jump to the routine
+      },
+      &made);
+}
+
+void call_routine(LlvmTask& task, const int thread) {
+  if (tools::on()) [[unlikely]] return call_heard(task, thread);
+  (void)task.routine(thread, &task);
+}
+
+}  // namespace
+
 void run_llvm_task(void* const data) {
   LlvmTask* const task = *static_cast<LlvmTask**>(data);
   LlvmBlock& block = block_of(task);
@@ -41,11 +66,13 @@ void run_llvm_task(void* const data) {
   const bool cancelled = settings().cancellation && is_cancelled(current());
   if (!cancelled && task->routine != nullptr) {  // null: a taskwait that does not wait
     block.runs = true;
-    for (;;) {
-      (void)task->routine(thread.thread, task);
+    // The first part of an untied task does nothing but submit the rest. Other tasks have no turn
+    // then: this thread would begin all of them, and none would be left for other threads.
+    for (bool begun = false;; begun = true) {
+      call_routine(*task, thread.thread);
       if (!block.again) break;
       block.again = false;
-      detail::yield();
+      if (begun) detail::yield();
     }
   }
   end(block, thread);

@@ -35,6 +35,10 @@ namespace llvm_flag {
 inline constexpr std::int32_t tied = 1, final = 2, destructors = 8, proxy = 16, priority = 32,
                               detachable = 64;
 }  // namespace llvm_flag
+// As a tool hears of them.
+[[nodiscard]] constexpr unsigned told_llvm_flags(const std::int32_t flags) noexcept {
+  return (flags & llvm_flag::tied) == 0 ? tools::task_flag::untied : 0;
+}
 
 // Precedes the compiler's part.
 struct alignas(16) LlvmBlock {

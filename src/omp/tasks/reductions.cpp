@@ -6,6 +6,7 @@
 
 #include "omp/environment/fatal.hpp"
 #include "omp/region/team.hpp"
+#include "omp/tools/events.hpp"
 
 namespace imbrex::omp {
 
@@ -135,12 +136,13 @@ void GOMP_workshare_task_reduction_unregister(bool cancelled) {
   std::uintptr_t* const data = context.taskgroup->reductions.back();
   end_taskgroup(context);
   // The copies are in use until all members have ended their taskgroups.
-  if (!cancelled) barrier(context);
+  if (!cancelled) barrier_told(context, tools::Sync::barrier_workshare);
   if (context.number == 0) free_reductions(data);
 }
 
 unsigned GOMP_parallel_reductions(Function function, void* data, unsigned threads,
                                   unsigned flags) {
+  tools::entered();
   std::uintptr_t* const reductions = *static_cast<std::uintptr_t**>(data);
   Taskgroup group;
   group.reductions.push_back(reductions);

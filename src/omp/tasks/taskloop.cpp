@@ -51,6 +51,9 @@ void create_tasks(Context& context, const TaskData& data, const unsigned flags,
     const std::uint64_t wanted = cut.each + (task < cut.more ? 1 : 0);
     const std::uint64_t end = begin + std::min(wanted, loop.count - begin);
     const Bounds bounds{loop.value(begin), loop.value(end)};
+    if (tools::on()) [[unlikely]] {
+      tools::begin_part(told_flags(flags), bounds.start, end - begin);
+    }
     begin_task(context, data, clauses, deferrable, &set_bounds, &bounds);
     begin = end;
   }
@@ -69,12 +72,14 @@ void taskloop(const TaskData& data, const unsigned flags, const std::uint64_t cl
   const bool grouped = (flags & task_flag::nogroup) == 0;
   if (loop.count == 0 && !grouped) return;
   if (grouped) (void)begin_taskgroup(context);
+  if (tools::on()) [[unlikely]] tools::begin_work(tools::Work::taskloop, loop.count);
   if (grouped && (flags & task_flag::reduction) != 0) {
     std::uintptr_t* const reductions = static_cast<Head*>(data.data)->reductions;
     allocate_reductions(reductions, context.team->size);
     context.taskgroup->reductions.push_back(reductions);
   }
   if (loop.count != 0) create_tasks(context, data, flags, clause, priority, loop);
+  if (tools::on()) [[unlikely]] tools::end_work(tools::Work::taskloop, loop.count);
   if (grouped) end_taskgroup(context);
 }
 
@@ -90,6 +95,7 @@ using namespace imbrex::omp;
 void GOMP_taskloop(Function function, void* data, void (*copy)(void*, void*), long bytes,
                    long alignment, unsigned flags, unsigned long clause, int priority, long start,
                    long end, long step) {
+  tools::entered();
   taskloop({function, data, copy, bytes, alignment}, flags, clause, priority,
            iterations_of(start, end, step));
 }
@@ -97,6 +103,7 @@ void GOMP_taskloop(Function function, void* data, void (*copy)(void*, void*), lo
 void GOMP_taskloop_ull(Function function, void* data, void (*copy)(void*, void*), long bytes,
                        long alignment, unsigned flags, unsigned long clause, int priority,
                        Ull start, Ull end, Ull step) {
+  tools::entered();
   taskloop({function, data, copy, bytes, alignment}, flags, clause, priority,
            iterations_of((flags & task_flag::up) != 0, start, end, step));
 }

@@ -6,7 +6,6 @@
 #include <exception>
 #include <memory>
 #include <new>
-#include <source_location>
 #include <span>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "omp/environment/fatal.hpp"
 #include "omp/region/gate.hpp"
 #include "omp/environment/others.hpp"
+#include "omp/region/ident.hpp"
 #include "omp/tasks/llvm_task.hpp"
 
 namespace imbrex::omp {
@@ -35,8 +35,29 @@ struct Explicit : Context {
   bool constructed = false;  // `function` destroys or frees something of the data
 };
 
+// Runs a task of which a tool hears.
+[[gnu::cold, gnu::noinline]] void run_heard(Explicit& task) {
+  tools::TaskRecord* const record = task.record;
+  const bool detached = task.detached != nullptr;
+  task.number = detail::place_in(*task.team->group);
+  if (suspending() == Suspending::nowhere) [[unlikely]] detail::set_blocking(true);
+  tools::begin_task(record, task.number);
+  if (detached) {
+    detail::release_after(task.detached->event);
+    drop(*task.detached);
+  }
+  const bool cancelled = is_cancelled(task);
+  if (cancelled) tools::cancel(tools::cancel_flag::taskgroup | tools::cancel_flag::discarded_task);
+  if (task.constructed || !cancelled) tools::call(task.function, task.data);
+  const tools::Status ended = is_cancelled(task) ? tools::Status::cancel
+                              : detached         ? tools::Status::detach
+                                                 : tools::Status::complete;
+  tools::end_task(record, ended);
+}
+
 void run(void* const closure) noexcept {
   auto& task = *static_cast<Explicit*>(closure);
+  if (task.record != nullptr) [[unlikely]] return run_heard(task);
   task.number = detail::place_in(*task.team->group);
   if (suspending() == Suspending::nowhere) [[unlikely]] detail::set_blocking(true);
   if (task.detached != nullptr) {
@@ -84,6 +105,20 @@ void copy_data(void* const to, const TaskData& data) {
   }
 }
 
+// The record of a task that is about to be created; null without a tool.
+[[gnu::cold, gnu::noinline]] tools::TaskRecord* make_record(const TaskClauses& clauses,
+                                                            const bool is_final,
+                                                            const bool undeferred) {
+  const unsigned flags = (is_final ? tools::task_flag::final : 0) |
+                         (undeferred ? tools::task_flag::undeferred : 0);
+  tools::TaskRecord* const record = tools::create_task(flags, told(clauses.depend));
+  if (record != nullptr && clauses.detached != nullptr && !undeferred) {
+    clauses.detached->record = record;
+    record->owners.fetch_add(1, std::memory_order_relaxed);  // the event
+  }
+  return record;
+}
+
 constexpr std::size_t closure_alignment = 64;  // of detail::create()
 
 // True if tasks of `context` may be deferred at all.
@@ -94,13 +129,15 @@ bool may_defer(const Context& context) noexcept {
 [[gnu::always_inline]] inline void defer_with(const std::span<const detail::AccessSpec> accesses,
                                               const Context& context, const TaskData& data,
                                               const TaskClauses& clauses, const Adjust adjust,
-                                              const void* const argument) {
+                                              const void* const argument,
+                                              tools::TaskRecord* const record) {
   const std::size_t alignment = std::max<std::size_t>(static_cast<std::size_t>(data.alignment), 1);
   const std::size_t offset = aligned(sizeof(Explicit), std::min(alignment, closure_alignment));
   const std::size_t slack = alignment > closure_alignment ? alignment : 0;
   const std::size_t bytes = offset + static_cast<std::size_t>(data.bytes) + slack;
-  const detail::TaskSpec spec{.name = "task",
-                              .where = clauses.where,
+  const Construct construct = construct_at(clauses.where);
+  const detail::TaskSpec spec{.name = construct.task,
+                              .where = construct.place,
                               .priority = clauses.priority,
                               .tied = true,
                               .accesses = accesses,
@@ -116,18 +153,21 @@ bool may_defer(const Context& context) noexcept {
   task.detached = clauses.detached;
   copy_data(task.data, data);
   if (adjust != nullptr) adjust(task.data, argument);
+  task.record = record;
   (void)(accesses.empty() ? detail::submit(closure, false)
                           : detail::submit_with_accesses(closure, false));
 }
 
+// `record`: for a tool.
 void defer(Context& context, const TaskData& data, const TaskClauses& clauses, const Adjust adjust,
-           const void* const argument) {
+           const void* const argument, tools::TaskRecord* const record) {
   make_task(context);
   if (!clauses.depend.any()) {
-    defer_with({}, context, data, clauses, adjust, argument);
+    defer_with({}, context, data, clauses, adjust, argument, record);
   } else {
+    context.has_accesses = 1;
     Accesses accesses(clauses.depend);
-    defer_with(accesses.span(), context, data, clauses, adjust, argument);
+    defer_with(accesses.span(), context, data, clauses, adjust, argument, record);
   }
 }
 
@@ -156,7 +196,11 @@ void end_task(const Included& included) {
 }
 
 // An exception that leaves a task ends the program: no code around an included task may catch it.
-void call_body(const Function function, void* const data) noexcept { function(data); }
+void call_unheard(const Function function, void* const data) noexcept { function(data); }
+void call_body(const Function function, void* const data) noexcept {
+  if (tools::on()) [[unlikely]] return tools::call(function, data);
+  function(data);
+}
 
 // Begins an included task, whose Context is complete, in `outer`. If only OpenMP's own constructs
 // wait, it is a call, as under libgomp, until it needs to be a task of the runtime. Otherwise it is
@@ -180,11 +224,15 @@ void call_body(const Function function, void* const data) noexcept { function(da
 template <class Call>
 [[gnu::always_inline]] inline void run_included(Context& outer, const Context& context,
                                                 const bool is_final, const bool is_call,
-                                                Call call) {
+                                                tools::TaskRecord* const record, Call call) {
   Included child{child_of(context, is_final, Form::call)};
+  child.record = record;
+  // First: what follows may suspend, and the child is found in `outer` then.
+  if (record != nullptr) [[unlikely]] tools::begin_task(record, child.number);
   begin_in(child, outer, is_call);
   call();
   end_in(child);
+  if (record != nullptr) [[unlikely]] tools::end_task(record, tools::Status::complete);
 }
 
 void wait_fulfilled(Detached& detached) {
@@ -194,11 +242,11 @@ void wait_fulfilled(Detached& detached) {
 }
 
 void include(Context& context, const TaskData& data, const TaskClauses& clauses,
-             const Adjust adjust, const void* const argument) {
+             const Adjust adjust, const void* const argument, tools::TaskRecord* const record) {
   if (clauses.depend.any()) wait_for(context, clauses.depend);
   Context& outer = context.form == Form::task ? context : around();
   const bool is_final = clauses.is_final || context.is_final;
-  run_included(outer, context, is_final, only_openmp_waits(), [&] {
+  run_included(outer, context, is_final, only_openmp_waits(), record, [&] {
     if (data.copy == nullptr) {
       if (adjust != nullptr) adjust(data.data, argument);
       call_body(data.function, data.data);
@@ -216,8 +264,20 @@ void include(Context& context, const TaskData& data, const TaskClauses& clauses,
   if (clauses.detached == nullptr) return;
   // LLVM's compilers return the event before the task is created: outside of regions the code that
   // fulfils it may follow.
-  if (data.owned && context.team->group == nullptr) return drop(*clauses.detached);
-  wait_fulfilled(*clauses.detached);
+  if (data.owned && context.team->group == nullptr) {
+    initial().unfulfilled.emplace_back(clauses.detached,
+                                       [](Detached* const detached) noexcept { drop(*detached); });
+  } else {
+    wait_fulfilled(*clauses.detached);
+  }
+}
+
+// Tasks outside of regions are complete, but for their events.
+void wait_unfulfilled() {
+  if (detail::in_callback()) return;  // they may be tasks of the code that the callback interrupts
+  for (DetachedReference& detached : std::exchange(initial().unfulfilled, {})) {
+    wait_fulfilled(*detached.release());
+  }
 }
 
 // Once a thread has enough tasks queued a further one is cheapest as a call of its creator:
@@ -228,15 +288,32 @@ bool has_enough_queued() noexcept {
   return only_openmp_waits() && ((void)detail::running_body(enough), enough);
 }
 
+// A thread alone in its team executes each task of LLVM's compilers at its creation: libomp's rule,
+// for the same programs. Then all earlier siblings are complete, and a dependence has nothing to
+// wait for, unless one was queued: its event may be yet to come.
+bool is_call_of_one(const Context& context, const TaskData& data) noexcept {
+  return data.owned && context.team->size == 1 && context.has_accesses == 0 &&
+         only_openmp_waits() && detail::count_call();
+}
+
+bool may_call(const Context& context, const TaskData& data, const TaskClauses& clauses) noexcept {
+  if (clauses.detached != nullptr) return false;
+  return (!clauses.depend.any() && has_enough_queued()) || is_call_of_one(context, data);
+}
+
 }  // namespace
 
 void begin_task(Context& context, const TaskData& data, const TaskClauses& clauses,
                 const bool deferrable, const Adjust adjust, const void* const argument) {
-  const bool may_call = !clauses.depend.any() && clauses.detached == nullptr;
-  if (!deferrable || !may_defer(context) || (may_call && has_enough_queued())) {
-    include(context, data, clauses, adjust, argument);
+  const bool undeferred = !deferrable || !may_defer(context);
+  tools::TaskRecord* record = nullptr;
+  if (tools::on()) [[unlikely]] {
+    record = make_record(clauses, clauses.is_final || context.is_final, undeferred);
+  }
+  if (undeferred || may_call(context, data, clauses)) {
+    include(context, data, clauses, adjust, argument, record);
   } else {
-    defer(context, data, clauses, adjust, argument);
+    defer(context, data, clauses, adjust, argument, record);
   }
 }
 
@@ -244,37 +321,43 @@ std::unique_ptr<Included> begin_included(Context& context, const bool is_final) 
   Context& outer = context.form == Form::task ? context : around();
   auto task = std::make_unique<Included>(
       child_of(context, is_final || context.is_final, Form::call));
+  if (tools::on()) [[unlikely]] task->record = make_record({}, task->is_final, true);
+  if (task->record != nullptr) [[unlikely]] tools::begin_task(task->record, task->number);
   begin_in(*task, outer, only_openmp_waits());
   return task;
 }
-void end_included(Included& task) { end_in(task); }
+void end_included(Included& task) {
+  end_in(task);
+  if (task.record != nullptr) [[unlikely]] tools::end_task(task.record, tools::Status::complete);
+}
 
 namespace {
 
 [[gnu::always_inline]] inline void begin_without_clauses(const TaskData data,
-                                                         const std::source_location where) {
+                                                         const Ident* const where) {
   bool enough = false;
   Context& outer = only_openmp_waits() ? context_of(detail::running_body(enough)) : around();
   Context& context = innermost(outer);
   if (!data.owned && is_cancelled(context)) return;
   if (!may_defer(context)) {
-    include(context, data, {}, nullptr, nullptr);
-  } else if (enough) {
-    run_included(outer, context, false, true, [=] { call_body(data.function, data.data); });
+    include(context, data, {}, nullptr, nullptr, nullptr);
+  } else if (enough || is_call_of_one(context, data)) {
+    run_included(outer, context, false, true, nullptr,
+                 [=] { call_unheard(data.function, data.data); });
   } else {
-    defer(context, data, {.where = where}, nullptr, nullptr);
+    defer(context, data, {.where = where}, nullptr, nullptr, nullptr);
   }
 }
 
 // The task of GCC's compilers.
 [[gnu::noinline]] void begin_gnu(const Function function, void* const data, const long bytes,
                                  const long alignment) {
-  begin_without_clauses({function, data, nullptr, bytes, alignment}, {});
+  begin_without_clauses({function, data, nullptr, bytes, alignment}, nullptr);
 }
 
 }  // namespace
 
-void begin_plain(const TaskData& data, const std::source_location where) {
+void begin_plain(const TaskData& data, const Ident* const where) {
   begin_without_clauses(data, where);
 }
 
@@ -308,18 +391,50 @@ Detached* make_detached(void* const data, void** const detach) {
 
 }  // namespace
 
+namespace {
+
+[[gnu::cold, gnu::noinline]] void begin_heard(
+    const Function function, void* const data, void (*const copy)(void*, void*), const long bytes,
+    const long alignment, const bool if_clause, const unsigned flags, void** const depend,
+    const int priority, void* const detach, const tools::Call call) {
+  tools::enter_task(call, told_flags(flags));
+  begin_any(function, data, copy, bytes, alignment, if_clause, flags, depend, priority, detach);
+}
+
+}  // namespace
+
 void fulfill(Detached& detached) {
   if (detached.fulfilled.exchange(true, std::memory_order_acq_rel)) {
     fatal("omp_fulfill_event: event %p has been fulfilled before", static_cast<void*>(&detached));
   }
+  if (detached.record != nullptr) [[unlikely]] tools::fulfill(detached.record);
   detail::fire(detached.event);
   wake_all(&detached);
   drop(detached);
 }
 
+namespace {
+
+[[gnu::cold, gnu::noinline]] tools::TaskRecord* tell_taskwait(const Depends& depend,
+                                                              const bool waits) {
+  const unsigned flags = tools::task_flag::taskwait | tools::task_flag::mergeable |
+                         (waits ? tools::task_flag::undeferred : 0);
+  return tools::create_task(flags, told(depend));
+}
+
+}  // namespace
+
+void taskwait_depend(const Context& context, const Depends& depend) {
+  tools::TaskRecord* const record = tools::on() ? tell_taskwait(depend, true) : nullptr;
+  wait_for(context, depend);
+  if (record != nullptr) [[unlikely]] tools::end_taskwait(record);
+}
+
 void defer_empty(Context& context, const Depends& depend) {
   if (!may_defer(context)) return;
-  defer(context, {[](void*) {}, nullptr, nullptr, 0, 1}, {.depend = depend}, nullptr, nullptr);
+  if (tools::on()) [[unlikely]] tools::end_taskwait(tell_taskwait(depend, false));
+  defer(context, {[](void*) {}, nullptr, nullptr, 0, 1}, {.depend = depend}, nullptr, nullptr,
+        nullptr);
 }
 
 // Nothing is ever cancelled without OMP_CANCELLATION.
@@ -333,6 +448,7 @@ bool is_cancelled(const Context& context) noexcept {
 }
 
 Taskgroup& begin_taskgroup(Context& context) {
+  if (tools::on()) [[unlikely]] tools::begin_sync_region(tools::Sync::taskgroup);
   make_task(context);
   auto* const group = new Taskgroup;
   group->outer = context.taskgroup;
@@ -355,11 +471,30 @@ namespace {
 void end_taskgroup(Context& context) {
   Taskgroup* const group = context.taskgroup;
   if (group == nullptr) return;
+  if (tools::on()) [[unlikely]] tools::begin_sync_wait(tools::Sync::taskgroup);
   if (group->scoped) {
     if (const std::exception_ptr error = detail::close_scope(group->scope)) refuse(error);
+  } else {
+    wait_unfulfilled();
   }
   context.taskgroup = group->outer;
   delete group;
+  if (tools::on()) [[unlikely]] tools::end_sync(tools::Sync::taskgroup);
+}
+
+void taskwait() {
+  if (tools::on()) [[unlikely]] tools::begin_sync(tools::Sync::taskwait);
+  const Context& context = current();
+  if (context.team->group == nullptr) {
+    wait_unfulfilled();
+  } else if (context.form != Form::call) {
+    detail::wait_children();
+  }
+  if (tools::on()) [[unlikely]] tools::end_sync(tools::Sync::taskwait);
+}
+
+void taskyield() {
+  if (current().team->group != nullptr) detail::yield();
 }
 
 }  // namespace imbrex::omp
@@ -374,6 +509,10 @@ void GOMP_task(Function function, void* data, void (*copy)(void*, void*), long b
                void* detach) {
   constexpr unsigned with_clauses =
       task_flag::final | task_flag::priority | task_flag::depend | task_flag::detach;
+  if (tools::on()) [[unlikely]] {
+    return begin_heard(function, data, copy, bytes, alignment, if_clause, flags, depend, priority,
+                       detach, tools::this_call());
+  }
   if (if_clause && copy == nullptr && (flags & with_clauses) == 0) [[likely]] {
     begin_gnu(function, data, bytes, alignment);
   } else {
@@ -382,36 +521,39 @@ void GOMP_task(Function function, void* data, void (*copy)(void*, void*), long b
 }
 
 void GOMP_taskwait() {
-  const Context& context = current();
-  if (context.team->group != nullptr && context.form != Form::call) imbrex::detail::wait_children();
+  tools::entered();
+  taskwait();
 }
 
-void GOMP_taskwait_depend(void** depend) { wait_for(current(), {.gnu = depend}); }
+void GOMP_taskwait_depend(void** depend) {
+  tools::entered();
+  taskwait_depend(current(), {.gnu = depend});
+}
 
 // A taskwait without a waiting task: equivalent to an empty task with these dependences.
-void GOMP_taskwait_depend_nowait(void** depend) { defer_empty(current(), {.gnu = depend}); }
-
-void GOMP_taskyield() {
-  if (current().team->group != nullptr) imbrex::detail::yield();
+void GOMP_taskwait_depend_nowait(void** depend) {
+  tools::entered();
+  defer_empty(current(), {.gnu = depend});
 }
 
-void GOMP_taskgroup_start() { (void)begin_taskgroup(current()); }
-void GOMP_taskgroup_end() { end_taskgroup(current()); }
+void GOMP_taskyield() {
+  tools::entered();
+  taskyield();
+}
+
+void GOMP_taskgroup_start() {
+  tools::entered();
+  (void)begin_taskgroup(current());
+}
+void GOMP_taskgroup_end() {
+  tools::entered();
+  end_taskgroup(current());
+}
 
 void omp_fulfill_event(void* handle) { fulfill(*static_cast<Detached*>(handle)); }
 
 void omp_fulfill_event_(void* handle) { omp_fulfill_event(handle); }  // Fortran: by value
 
-bool GOMP_cancellation_point(int which) {
-  if (!settings().cancellation) return false;
-  constexpr int loop = 2, sections = 4, taskgroup = 8;
-  const Context& context = current();
-  if ((which & (loop | sections)) != 0) {
-    return context.team->work_cancelled.load(std::memory_order_acquire);
-  }
-  if ((which & taskgroup) != 0) return is_cancelled(context);
-  return context.team->cancelled.load(std::memory_order_acquire);
-}
 
 }
 #pragma GCC visibility pop

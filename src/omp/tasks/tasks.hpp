@@ -9,15 +9,16 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <span>
 #include <vector>
 
 #include "omp/region/context.hpp"
+#include "omp/tools/events.hpp"
 
 namespace imbrex::omp {
 
 struct LlvmReductions;  // llvm/tasks/reductions.cpp
+struct Ident;           // region/ident.hpp
 
 struct Taskgroup {
   Taskgroup* outer = nullptr;
@@ -30,7 +31,12 @@ struct Taskgroup {
 };
 Taskgroup& begin_taskgroup(Context& context);
 void end_taskgroup(Context& context);  // Suspends.
+void taskwait();                       // Suspends.
+void taskyield();                      // Suspends.
 
+// cancel and cancellation point; `which`: the construct, in GOMP_cancel()'s form. True: it ends.
+bool cancel(int which);
+[[nodiscard]] bool is_cancelled_at(int which);
 // Whether new tasks of `context` shall not run.
 [[nodiscard]] bool is_cancelled(const Context& context) noexcept;
 
@@ -40,6 +46,18 @@ inline constexpr unsigned untied = 1, final = 2, mergeable = 4, depend = 8, prio
 inline constexpr unsigned up = 0x100, grainsize = 0x200, if_clause = 0x400, nogroup = 0x800,
                           reduction = 0x1000, detach = 0x2000, strict = 0x4000;
 }  // namespace task_flag
+// As a tool hears of them; untied tasks are tied here, but the tool hears of the program's clause.
+[[nodiscard]] constexpr unsigned told_flags(const unsigned flags) noexcept {
+  return ((flags & task_flag::untied) != 0 ? tools::task_flag::untied : 0) |
+         ((flags & task_flag::mergeable) != 0 ? tools::task_flag::mergeable : 0);
+}
+// The construct of GOMP_cancel() as a tool hears of it.
+[[nodiscard]] constexpr int told_cancel(const int which) noexcept {
+  constexpr int loop = 2, sections = 4, taskgroup = 8;
+  if ((which & loop) != 0) return tools::cancel_flag::loop;
+  if ((which & sections) != 0) return tools::cancel_flag::sections;
+  return (which & taskgroup) != 0 ? tools::cancel_flag::taskgroup : tools::cancel_flag::parallel;
+}
 
 // A dependence in the form of LLVM's compilers.
 struct LlvmDepend {
@@ -63,6 +81,7 @@ struct Detached {
   detail::EventWord event;
   std::atomic<int> references{2};
   std::atomic<bool> fulfilled{false};
+  tools::TaskRecord* record = nullptr;  // of the task, for a tool
 };
 void fulfill(Detached& detached);  // Ends the program if that event was fulfilled before.
 
@@ -80,7 +99,7 @@ struct TaskClauses {
   int priority = 0;
   Depends depend = {};
   Detached* detached = nullptr;
-  std::source_location where = {};
+  const Ident* where = nullptr;  // only a queued task needs the place that it names
 };
 // Called with the task's own data before it can run.
 using Adjust = void (*)(void* data, const void* argument);
@@ -89,9 +108,10 @@ using Adjust = void (*)(void* data, const void* argument);
 // as a call, runs now, after its dependences. Suspends.
 void begin_task(Context& context, const TaskData& data, const TaskClauses& clauses,
                 bool deferrable, Adjust adjust, const void* argument);
-// begin_task() for a deferrable task without clauses, which the calling code creates. It does as
-// little else as possible, and nothing if `context` is cancelled and the data is not `owned`.
-void begin_plain(const TaskData& data, std::source_location where);
+// begin_task() for a deferrable task without clauses, which the calling code creates, and of which
+// no tool hears: on() has been asked. It does as little else as possible, and nothing if `context`
+// is cancelled and the data is not `owned`.
+void begin_plain(const TaskData& data, const Ident* where);
 
 // A task that runs at its creation.
 struct Included : Context {
@@ -118,7 +138,9 @@ void defer_empty(Context& context, const Depends& depend);
 // named events become events, which live as long as this.
 class Accesses {
  public:
+  enum class Form { as_given };  // with each address as often as it is given, and no events
   explicit Accesses(const Depends& depend);
+  Accesses(const Depends& depend, Form form);
   ~Accesses();
   Accesses(const Accesses&) = delete;
   Accesses& operator=(const Accesses&) = delete;
@@ -146,7 +168,12 @@ void wait_for_accesses(const Depends& depend);
 // Waits until the events that the array names have fired. For code outside of parallel regions,
 // whose tasks are complete already.
 void wait_for_events(const Depends& depend);
-// wait_for_accesses() in a parallel region, else wait_for_events().
+// wait_for_accesses() in a parallel region, else wait_for_events(). Does nothing where `context`
+// has queued no child with dependences, and no event can have a name.
 void wait_for(const Context& context, const Depends& depend);
+// wait_for(), of which a tool hears as of a task with these dependences.
+void taskwait_depend(const Context& context, const Depends& depend);
+// The dependences as a tool hears of them, in the compiler's order.
+[[nodiscard]] std::vector<tools::Dependence> told(const Depends& depend);
 
 }  // namespace imbrex::omp

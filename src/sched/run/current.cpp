@@ -140,4 +140,13 @@ using sched::Worker;
   return {task.ops, task.closure()};
 }
 
+[[gnu::noinline]] bool count_call() noexcept {
+  Worker* const worker = sched::current;
+  if (worker == nullptr || worker->task == nullptr || worker->callbacks != 0) return false;
+  if (worker->queues == nullptr || worker->enough_most == INT64_MAX) return false;
+  if (worker->task->group != worker->group) return false;
+  worker->recorder.tasks.add(1);
+  return true;
+}
+
 }  // namespace imbrex::detail

@@ -242,8 +242,13 @@ void bind(Worker& worker, const Task& task, const int place) {
   worker.recorder.record(Kind::task_bound, task.id, word(place + 1), task.tied ? 1 : 0, 0);
 }
 
+std::atomic<const detail::SwitchOps*> switch_ops{nullptr};
+
 void suspension(Worker& worker, const Task& task, const detail::WaitReason& reason) {
   if (!worker.foreign()) worker.recorder.enter(Activity::overhead);
+  if (const detail::SwitchOps* const ops = switch_ops.load(std::memory_order_acquire)) {
+    ops->leaves(reason.kind);
+  }
   if (!worker.recorder.tracing()) return;
   std::uint64_t what = 0;
   Awaited awaited = Awaited::unknown;
@@ -262,6 +267,9 @@ void suspension(Worker& worker, const Task& task, const detail::WaitReason& reas
 
 void resumption(Worker& worker, const Task& task) {
   worker.recorder.enter(Activity::task);
+  if (const detail::SwitchOps* const ops = switch_ops.load(std::memory_order_acquire)) {
+    ops->resumes({task.ops, const_cast<Task&>(task).closure()});
+  }
   if (!worker.recorder.tracing()) return;
   worker.recorder.record(Kind::task_resume, task.id, 0, 0, 0);
 }

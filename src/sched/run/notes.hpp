@@ -7,12 +7,14 @@
 // Thread safety: the thread of the given worker, if there is one, calls each function.
 #pragma once
 
+#include <atomic>
 #include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "sched/run/worker.hpp"
 #include "task/failure.hpp"
@@ -80,6 +82,8 @@ void begins(Worker& worker, Task& task) noexcept;
 void enters(Worker& worker, Task& task) noexcept;
 void leaves(Worker& worker, Task& task) noexcept;
 
+// The observer of switches; null: none. release: what it points to.
+extern std::atomic<const detail::SwitchOps*> switch_ops;
 // A started task leaves its worker; it resumes there.
 void suspension(Worker& worker, const Task& task, const detail::WaitReason& reason);
 void resumption(Worker& worker, const Task& task);

@@ -51,6 +51,11 @@ int place_in(const Group& group) noexcept {
   return -1;
 }
 
+void observe_switches(const SwitchOps& ops) noexcept {
+  sched::notes::switch_ops.store(&ops, std::memory_order_release);
+  sched::current_worker()->recorder.note_switches();
+}
+
 Interrupted interrupted() noexcept {
   Interrupted it;
   const Worker* const worker = sched::current_worker();

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "omp/llvm/region/ident.hpp"
+#include "omp/region/ident.hpp"
 
 #pragma GCC visibility push(default)
 extern "C" {

@@ -11,8 +11,9 @@
 #include <string_view>
 
 #include "omp/environment/fatal.hpp"
-#include "omp/llvm/region/ident.hpp"
+#include "omp/region/ident.hpp"
 #include "omp/region/context.hpp"
+#include "omp/tools/events.hpp"
 
 namespace imbrex::omp {
 
@@ -28,8 +29,28 @@ int block_time() {
 
 // The values of __kmpc_get_target_offload().
 int offload_kind() {
-  const std::string_view offload = settings().offload;
+  const std::string_view offload = settings().offload.load(std::memory_order_relaxed);
   return offload == "DISABLED" ? 0 : offload == "MANDATORY" ? 2 : 1;
+}
+
+// One "NAME=value" of kmp_set_defaults(). Other variables count when the runtime starts only.
+void set_default(const std::string_view text) {
+  constexpr std::string_view offload = "OMP_TARGET_OFFLOAD=";
+  if (text.starts_with(offload)) {
+    const char* const named = offload_named(text.substr(offload.size()));
+    settings().offload.store(named != nullptr ? named : "DEFAULT", std::memory_order_relaxed);
+  } else if (!text.empty()) {
+    warn("kmp_set_defaults: imbrex reads \"%.*s\" from the environment only",
+         static_cast<int>(text.size()), text.data());
+  }
+}
+void set_defaults(std::string_view text) {
+  for (;;) {
+    const std::size_t end = text.find('|');
+    set_default(text.substr(0, end));
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + 1);
+  }
 }
 
 constexpr int throughput = 3;  // kmp_get_library(): waiting threads sleep
@@ -40,7 +61,7 @@ bool is_processor(const int processor) { return processor >= 0 && processor < CP
 // Severities of the directive error.
 constexpr int warning = 1;
 void report(const Ident* const where, const int severity, const char* const message) {
-  const std::source_location place = place_of(where);
+  const std::source_location place = construct_at(where).place;
   const char* const text = message != nullptr ? message : "";
   if (severity == warning) {
     warn("%s:%u:%u: Encountered user-directed warning: %s.", place.file_name(),
@@ -61,15 +82,23 @@ extern "C" {
 using namespace imbrex::omp;
 
 void __kmpc_error(const Ident* where, int severity, const char* message) {
+  tools::entered();
+  if (tools::on()) [[unlikely]] tools::error(severity != warning, message);
   report(where, severity, message);
 }
 int __kmpc_get_target_offload() { return offload_kind(); }
 int omp_pause_resource_all(int kind);
 int __kmpc_pause_resource(int kind) { return omp_pause_resource_all(kind); }
 
-int omp_control_tool(int, int, void*) { return -2; }  // there is no tool
-int omp_control_tool_(const int*, const int*, void*) { return -2; }
-void* ompt_start_tool(unsigned, const char*) { return nullptr; }
+int omp_control_tool(int command, int modifier, void* argument) {
+  tools::entered();
+  return tools::control(command, modifier, argument);
+}
+int omp_control_tool_(const int* command, const int* modifier, void* argument) {
+  tools::entered();
+  return tools::control(*command, *modifier, argument);
+}
+void* ompt_start_tool(unsigned, const char*) { return nullptr; }  // a tool's own hides it
 void ompt_libomp_connect(void*) {}
 
 int kmp_get_num_known_threads() { return count_thread_numbers(); }
@@ -100,8 +129,10 @@ void kmp_set_warnings_on() {}
 void kmp_set_warnings_on_() {}
 void kmp_set_warnings_off() {}
 void kmp_set_warnings_off_() {}
-void kmp_set_defaults(const char*) {}
-void kmp_set_defaults_(const char*, int) {}
+void kmp_set_defaults(const char* text) { set_defaults(text); }
+void kmp_set_defaults_(const char* text, int length) {
+  set_defaults({text, static_cast<std::size_t>(length)});
+}
 
 // Threads that are made later get the new stack size.
 std::size_t kmp_get_stacksize_s() {

@@ -15,20 +15,20 @@
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "omp/environment/fatal.hpp"
-#include "omp/llvm/region/ident.hpp"
+#include "omp/region/ident.hpp"
 #include "omp/region/context.hpp"
 
 namespace imbrex::omp {
 
 namespace {
 
-using Construct = void* (*)(void* copy);
+using DefaultConstruct = void* (*)(void* copy);
 using CopyConstruct = void* (*)(void* copy, void* original);
 using Destroy = void (*)(void* copy);
 
 // One variable. The first value is that of the variable at the first use of any copy.
 struct Variable {
-  Construct construct = nullptr;
+  DefaultConstruct construct = nullptr;
   CopyConstruct copy = nullptr;
   Destroy destroy = nullptr;
   std::vector<std::byte> first;
@@ -93,7 +93,7 @@ extern "C" {
 
 using namespace imbrex::omp;
 
-void __kmpc_threadprivate_register(const Ident*, void* address, Construct construct,
+void __kmpc_threadprivate_register(const Ident*, void* address, DefaultConstruct construct,
                                    CopyConstruct copy, Destroy destroy) {
   const std::lock_guard guard(lock);
   Variable& variable = variable_at(address);

@@ -18,6 +18,7 @@ imbrex_call_microtask:
   .cfi_offset 30, -8
   mov x29, sp
   .cfi_def_cfa_register 29
+  str x29, [x5]
   mov x8, x0
   mov x0, x1
   mov x1, x2

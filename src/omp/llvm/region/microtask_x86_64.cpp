@@ -17,6 +17,7 @@ imbrex_call_microtask:
   .cfi_offset %rbp, -16
   mov %rsp, %rbp
   .cfi_def_cfa_register %rbp
+  mov %rbp, (%r9)
   mov %rdi, %rax
   mov %rsi, %rdi
   mov %rdx, %rsi

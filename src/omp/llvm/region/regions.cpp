@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
-#include "omp/llvm/region/ident.hpp"
+#include "omp/region/ident.hpp"
 #include "omp/llvm/region/microtask.hpp"
 #include "omp/region/team.hpp"
+#include "omp/tools/events.hpp"
 
 namespace imbrex::omp {
 
@@ -25,7 +27,15 @@ struct Call {
 void call(const Call& made, const int number_in_team) {
   std::int32_t thread = initial().thread;
   std::int32_t number = number_in_team;
-  imbrex_call_microtask(made.function, &thread, &number, made.count, made.arguments);
+  void* unheard = nullptr;
+  void** const frame = tools::on() ? tools::exit_frame() : &unheard;
+  imbrex_call_microtask(made.function, &thread, &number, made.count, made.arguments, frame);
+  *frame = nullptr;
+}
+
+// The value of a clause num_threads; 0, as without one, if it is no number of threads.
+std::uint32_t number_in(const std::int32_t threads) noexcept {
+  return static_cast<std::uint32_t>(std::max(threads, 0));
 }
 
 // The clauses that the compiler has passed for the next region; they count once.
@@ -34,14 +44,41 @@ struct Clauses {
   unsigned bind;
 };
 Clauses take_clauses(Context& context) noexcept {
-  return {static_cast<unsigned>(std::exchange(context.next_threads, 0)),
+  return {std::exchange(context.next_threads, 0),
           std::exchange(context.next_bind, std::uint8_t{0})};
+}
+
+// The numbers for regions inside of the next region. They are there only if it has a number of
+// threads of its own, too: so other regions need not look.
+std::vector<int> take_inside(const Clauses& clauses) {
+  if (clauses.threads == 0) [[likely]] return {};
+  return std::exchange(initial().next_inside, {});
 }
 
 void fork(const Call& made) {
   const Clauses clauses = take_clauses(current());
-  parallel({[](void* const data) { call(*static_cast<const Call*>(data), current().number); },
-            const_cast<Call*>(&made), clauses.threads, clauses.bind});
+  const Region region{
+      [](void* const data) { call(*static_cast<const Call*>(data), current().number); },
+      const_cast<Call*>(&made), clauses.threads, clauses.bind};
+  std::vector<int> inside = take_inside(clauses);
+  if (inside.empty()) [[likely]] return parallel(region);
+  (void)parallel_prepared(
+      region,
+      [](Team& team, void* const listed) {
+        list_threads(team, std::move(*static_cast<std::vector<int>*>(listed)));
+      },
+      &inside);
+}
+
+// The first number is for the next region, the others for regions inside of it.
+void push_threads(const std::uint32_t length, const std::int32_t* const threads) {
+  std::vector<int>& inside = initial().next_inside;
+  inside.clear();
+  current().next_threads = length != 0 ? number_in(threads[0]) : 0;
+  if (current().next_threads == 0) return;
+  for (std::uint32_t index = 1; index < length; ++index) {
+    inside.push_back(std::max(threads[index], 1));
+  }
 }
 
 // The arguments of a call with a variable number of them.
@@ -61,7 +98,7 @@ class Arguments {
 };
 
 void begin_serial(Context& context) {
-  (void)take_clauses(context);
+  (void)take_inside(take_clauses(context));
   begin_parallel({nullptr, nullptr, 1});
 }
 
@@ -93,6 +130,15 @@ League take_league() noexcept {
           limit > 0 ? limit : settings().teams_thread_limit};
 }
 
+// The compiler says in the flags which construct a barrier belongs to.
+tools::Sync kind_at(const Ident* const where) noexcept {
+  constexpr std::int32_t by_program = 0x20, by_construct = 0x40;
+  const std::int32_t flags = where != nullptr ? where->flags : 0;
+  if ((flags & by_construct) != 0) return tools::Sync::barrier_workshare;
+  return (flags & by_program) != 0 ? tools::Sync::barrier_explicit
+                                   : tools::Sync::barrier_implementation;
+}
+
 }  // namespace
 
 }  // namespace imbrex::omp
@@ -116,11 +162,13 @@ void __kmpc_fork_call(const Ident*, std::int32_t count, Microtask function, ...)
   va_start(list, function);
   Arguments arguments(count, list);
   va_end(list);
+  tools::entered();
   fork({function, count, arguments.data()});
 }
 
 void __kmpc_fork_call_if(const Ident*, std::int32_t count, Microtask function,
                          std::int32_t condition, void* argument) {
+  tools::entered();
   std::array<void*, microtask_room> arguments{argument};
   const Call made{function, argument != nullptr ? count : 0, arguments.data()};
   if (condition != 0) return fork(made);
@@ -129,26 +177,31 @@ void __kmpc_fork_call_if(const Ident*, std::int32_t count, Microtask function,
   end_parallel();
 }
 
-void __kmpc_serialized_parallel(const Ident*, std::int32_t) { begin_serial(current()); }
-void __kmpc_end_serialized_parallel(const Ident*, std::int32_t) { end_parallel(); }
+void __kmpc_serialized_parallel(const Ident*, std::int32_t) {
+  tools::entered();
+  begin_serial(current());
+}
+void __kmpc_end_serialized_parallel(const Ident*, std::int32_t) {
+  tools::entered();
+  end_parallel();
+}
 
 void __kmpc_push_num_threads(const Ident*, std::int32_t, std::int32_t threads) {
-  current().next_threads = std::max(threads, 0);
+  current().next_threads = number_in(threads);
 }
 void __kmpc_push_num_threads_strict(const Ident*, std::int32_t, std::int32_t threads, int,
                                     const char*) {
-  current().next_threads = std::max(threads, 0);
+  current().next_threads = number_in(threads);
 }
-// Only the first number counts here; the others are for nested levels.
 void __kmpc_push_num_threads_list(const Ident*, std::int32_t, std::uint32_t length,
                                   const std::int32_t* threads) {
-  if (length != 0) current().next_threads = std::max(threads[0], 0);
+  push_threads(length, threads);
 }
 void __kmpc_push_num_threads_list_strict(const Ident*, std::int32_t, std::uint32_t length,
                                          const std::int32_t* threads, int, const char*) {
-  if (length != 0) current().next_threads = std::max(threads[0], 0);
+  push_threads(length, threads);
 }
-void __kmpc_pop_num_threads(const Ident*, std::int32_t) { current().next_threads = 0; }
+void __kmpc_pop_num_threads(const Ident*, std::int32_t) {}  // the clause counts once
 void __kmpc_push_proc_bind(const Ident*, std::int32_t, int bind) {
   current().next_bind = static_cast<std::uint8_t>(bind & 7);
 }
@@ -176,22 +229,31 @@ void __kmpc_fork_teams(const Ident*, std::int32_t count, Microtask function, ...
   run_league(context, take_league(), {function, count, arguments.data()});
 }
 
-void __kmpc_barrier(const Ident*, std::int32_t) { barrier(current()); }
-std::int32_t __kmpc_cancel_barrier(const Ident*, std::int32_t) {
-  return barrier_or_cancelled(current()) ? 1 : 0;
+void __kmpc_barrier(const Ident* where, std::int32_t) {
+  if (tools::on()) [[unlikely]] return barrier_heard(kind_at(where), tools::this_call());
+  barrier(current());
+}
+std::int32_t __kmpc_cancel_barrier(const Ident* where, std::int32_t) {
+  tools::entered();
+  return barrier_or_cancelled(current(), kind_at(where)) ? 1 : 0;
 }
 // The master continues when all have come, and the others when it has called the end.
 std::int32_t __kmpc_barrier_master(const Ident*, std::int32_t) {
+  tools::entered();
   Context& context = current();
-  barrier(context);
+  barrier_told(context, tools::Sync::barrier_implementation);
   if (context.number == 0) return 1;
-  barrier(context);
+  barrier_told(context, tools::Sync::barrier_implementation);
   return 0;
 }
-void __kmpc_end_barrier_master(const Ident*, std::int32_t) { barrier(current()); }
+void __kmpc_end_barrier_master(const Ident*, std::int32_t) {
+  tools::entered();
+  barrier_told(current(), tools::Sync::barrier_implementation);
+}
 std::int32_t __kmpc_barrier_master_nowait(const Ident*, std::int32_t) {
+  tools::entered();
   Context& context = current();
-  barrier(context);
+  barrier_told(context, tools::Sync::barrier_implementation);
   return context.number == 0 ? 1 : 0;
 }
 

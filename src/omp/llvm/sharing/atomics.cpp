@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "omp/calls/locks.hpp"
-#include "omp/llvm/region/ident.hpp"
+#include "omp/region/ident.hpp"
 
 namespace imbrex::omp {
 
@@ -260,8 +260,8 @@ IMBREX_OMP_COMBINE(10, combine_locked)
 IMBREX_OMP_COMBINE(16, combine_locked)
 IMBREX_OMP_COMBINE(20, combine_locked)
 IMBREX_OMP_COMBINE(32, combine_locked)
-void __kmpc_atomic_start() { take(lock, "atomic"); }
-void __kmpc_atomic_end() { put(lock); }
+void __kmpc_atomic_start() { take_here(lock, tools::Mutex::atomic, "atomic"); }
+void __kmpc_atomic_end() { put_here(lock, tools::Mutex::atomic); }
 
 }
 #pragma GCC visibility pop

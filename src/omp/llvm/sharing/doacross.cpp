@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "omp/llvm/region/ident.hpp"
+#include "omp/region/ident.hpp"
 #include "omp/llvm/sharing/flags.hpp"
 #include "omp/region/gate.hpp"
 #include "omp/region/share.hpp"

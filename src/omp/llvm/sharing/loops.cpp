@@ -7,9 +7,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "omp/llvm/region/ident.hpp"
+#include "omp/region/ident.hpp"
 #include "omp/region/share.hpp"
 #include "omp/sharing/work.hpp"
+#include "omp/tools/events.hpp"
 
 namespace imbrex::omp {
 
@@ -159,10 +160,36 @@ void give_static(const StaticLoop<T>& loop, const Members& members) {
   if (loop.last != nullptr) *loop.last = last ? 1 : 0;
 }
 
+// What a tool hears of a loop that each member computes itself: LLVM's compilers give sections,
+// too, the form of a loop, and then say so in the flags of the place.
+constexpr std::int32_t sections_flag = 0x400;
+
+[[gnu::cold, gnu::noinline]] void tell_static(const Ident* const where, const std::int32_t kind,
+                                              const std::uint64_t count) {
+  const bool is_distribute = kind == distribute_chunked || kind == distribute_blocks;
+  const bool has_sections = where != nullptr && (where->flags & sections_flag) != 0;
+  tools::begin_loop(is_distribute  ? tools::Work::distribute
+                    : has_sections ? tools::Work::sections
+                                   : tools::Work::loop_static,
+                    count);
+}
 template <class T>
-void static_init(const std::int32_t kind, StaticLoop<T> loop) {
+[[gnu::cold, gnu::noinline]] void tell_part(const Ident* const where, const Bounds<T>& part) {
+  const std::uint64_t count = part.count();
+  if (count == 0) return;
+  if (where != nullptr && (where->flags & sections_flag) != 0) {
+    tools::dispatch_section();
+  } else {
+    tools::dispatch_chunk(tools::Dispatch::loop_chunk, static_cast<std::uint64_t>(*part.lower),
+                          count);
+  }
+}
+
+template <class T>
+void static_init(const Ident* const where, const std::int32_t kind, StaticLoop<T> loop) {
   const Context& context = current();
   const std::int32_t plain = named(kind).kind;
+  if (tools::on()) [[unlikely]] tell_static(where, plain, loop.bounds.count());
   if (plain == distribute_chunked || plain == distribute_blocks) {
     loop.kind = plain - distribute_blocks + static_blocks;
     give_static(loop, teams_of(context));
@@ -170,6 +197,7 @@ void static_init(const std::int32_t kind, StaticLoop<T> loop) {
     loop.kind = plain;
     give_static(loop, members_of(context));
   }
+  if (tools::on()) [[unlikely]] tell_part(where, loop.bounds);
 }
 
 // A loop over teams and their members: first a block for the team, whose bound goes to
@@ -246,12 +274,19 @@ int dispatch_next(std::int32_t* const last, T* const lower, T* const upper,
   const bool some = member.ordered ? next_ordered_chunk(member, share, chunk)
                                    : next_chunk(member, share, chunk);
   const Iterations& all = share.iterations;
-  if (!some) return 0;
+  if (!some) {
+    if (tools::on()) [[unlikely]] tools::end_loop();
+    return 0;
+  }
   const auto value = [&all](const std::uint64_t number) {
     return static_cast<T>(all.start + number * all.step);
   };
   *lower = value(chunk.begin);
   *upper = value(chunk.end - 1);
+  if (tools::on()) [[unlikely]] {
+    tools::dispatch_chunk(tools::Dispatch::loop_chunk, static_cast<std::uint64_t>(*lower),
+                          chunk.end - chunk.begin);
+  }
   if (step != nullptr) *step = static_cast<Signed<T>>(all.step);
   if (last != nullptr) *last = chunk.end == all.count ? 1 : 0;
   return 1;
@@ -275,10 +310,11 @@ extern "C" {
 using namespace imbrex::omp;
 
 #define IMBREX_OMP_LLVM_LOOPS(suffix, T, S)                                                       \
-  void __kmpc_for_static_init_##suffix(const Ident*, std::int32_t, std::int32_t kind,             \
+  void __kmpc_for_static_init_##suffix(const Ident* where, std::int32_t, std::int32_t kind,       \
                                        std::int32_t* last, T* lower, T* upper, S* stride, S step, \
                                        S chunk) {                                                 \
-    static_init<T>(kind, {0, last, {lower, upper, step}, stride, chunk});                         \
+    tools::entered();                                                                             \
+    static_init<T>(where, kind, {0, last, {lower, upper, step}, stride, chunk});                  \
   }                                                                                               \
   void __kmpc_dist_for_static_init_##suffix(const Ident*, std::int32_t, std::int32_t kind,        \
                                             std::int32_t* last, T* lower, T* upper,               \
@@ -292,15 +328,18 @@ using namespace imbrex::omp;
   }                                                                                               \
   void __kmpc_dispatch_init_##suffix(const Ident*, std::int32_t, std::int32_t kind, T lower,      \
                                      T upper, S step, S chunk) {                                  \
+    tools::entered();                                                                             \
     dispatch_init<T>(kind, lower, upper, step, chunk);                                            \
   }                                                                                               \
   void __kmpc_dist_dispatch_init_##suffix(const Ident*, std::int32_t, std::int32_t kind,          \
                                           std::int32_t* last, T lower, T upper, S step,           \
                                           S chunk) {                                              \
+    tools::entered();                                                                             \
     dist_dispatch_init<T>(kind, last, lower, upper, step, chunk);                                 \
   }                                                                                               \
   int __kmpc_dispatch_next_##suffix(const Ident*, std::int32_t, std::int32_t* last, T* lower,     \
                                     T* upper, S* step) {                                          \
+    tools::entered();                                                                             \
     return dispatch_next<T>(last, lower, upper, step);                                            \
   }                                                                                               \
   void __kmpc_dispatch_fini_##suffix(const Ident*, std::int32_t) {}
@@ -311,10 +350,16 @@ IMBREX_OMP_LLVM_LOOPS(8, std::int64_t, std::int64_t)
 IMBREX_OMP_LLVM_LOOPS(8u, std::uint64_t, std::int64_t)
 
 void __kmpc_dispatch_deinit(const Ident*, std::int32_t) {}
-void __kmpc_for_static_fini(const Ident*, std::int32_t) {}
+void __kmpc_for_static_fini(const Ident*, std::int32_t) { tools::end_loop_here(); }
 
-void __kmpc_ordered(const Ident*, std::int32_t) { wait_for_turn(implicit_of(current())); }
-void __kmpc_end_ordered(const Ident*, std::int32_t) {}
+void __kmpc_ordered(const Ident*, std::int32_t) {
+  tools::entered();
+  wait_for_turn(implicit_of(current()));
+}
+void __kmpc_end_ordered(const Ident*, std::int32_t) {
+  tools::entered();
+  end_turn();
+}
 
 }
 #pragma GCC visibility pop

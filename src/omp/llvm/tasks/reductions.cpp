@@ -14,7 +14,7 @@
 
 #include "base/arch.hpp"
 #include "omp/environment/fatal.hpp"
-#include "omp/llvm/region/ident.hpp"
+#include "omp/region/ident.hpp"
 #include "omp/region/share.hpp"
 #include "omp/region/team.hpp"
 #include "omp/sharing/work.hpp"
@@ -60,6 +60,16 @@ struct Copies {
   std::unique_ptr<bool[]> begun;
 };
 
+// The copies of all variables, for one taskgroup, or for one in each member of a team. Why no lock
+// is needed:
+// (1) `variables` is constant once others see it: it is filled before the taskgroup has tasks, or
+// before the share that publishes it (Share::following, release) is appended.
+// (2) A copy, and `begun` for it, belong to the thread with that number in the team. Tasks are
+// tied, so no other thread touches them while tasks run.
+// (3) A member's taskgroup ends when its tasks are complete, and only then subtracts itself from
+// `users` (acq_rel). So the last one sees all that tasks have written to the copies, on every
+// thread, and no task uses them any more: it combines and frees them.
+// Stress test: tests/omp/by_hand.c.
 struct TeamCopies {
   std::vector<Copies> variables;
   int threads;
@@ -201,7 +211,10 @@ extern "C" {
 
 using namespace imbrex::omp;
 
-void __kmpc_end_taskgroup(const Ident*, std::int32_t) { end_group(); }
+void __kmpc_end_taskgroup(const Ident*, std::int32_t) {
+  tools::entered();
+  end_group();
+}
 
 void* __kmpc_task_reduction_init(std::int32_t, std::int32_t count, const OldInput* inputs) {
   return begin_reductions(count, inputs);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "omp/llvm/region/ident.hpp"
+#include "omp/region/ident.hpp"
 #include "omp/tasks/llvm_task.hpp"
 #include "omp/tasks/tasks.hpp"
 
@@ -71,7 +71,7 @@ void create_tasks(const Loop& loop, const std::uint64_t count, const Cut& cut) {
   const TaskClauses clauses{
       .is_final = (flags & llvm_flag::final) != 0,
       .priority = (flags & llvm_flag::priority) != 0 ? loop.task->second.priority : 0,
-      .where = place_of(loop.where)};
+      .where = loop.where};
   const std::uint64_t first = *loop.lower;
   const auto step = static_cast<std::uint64_t>(loop.step);
   std::uint64_t begin = 0;
@@ -79,6 +79,9 @@ void create_tasks(const Loop& loop, const std::uint64_t count, const Cut& cut) {
     const std::uint64_t end =
         std::min(begin + cut.each + (index < cut.more ? 1 : 0), count);
     LlvmTask* task = &clone(loop, first + begin * step, first + (end - 1) * step, end == count);
+    if (tools::on()) [[unlikely]] {
+      tools::begin_part(told_llvm_flags(flags), first + begin * step, end - begin);
+    }
     begin_task(context,
                {&run_llvm_task, static_cast<void*>(&task), nullptr, sizeof task,
                 alignof(LlvmTask*), true},
@@ -97,8 +100,10 @@ void run(const Loop& loop, const bool grouped, const int sched, const std::uint6
   const auto step = static_cast<std::uint64_t>(loop.step);
   if (loop.step > 0 && upper >= lower) count = (*loop.upper - *loop.lower) / step + 1;
   if (loop.step < 0 && lower >= upper) count = (*loop.lower - *loop.upper) / -step + 1;
+  if (tools::on()) [[unlikely]] tools::begin_work(tools::Work::taskloop, count);
   if (count != 0) create_tasks(loop, count, cut_of(count, sched, clause, strict));
   end_block(block_of(loop.task));
+  if (tools::on()) [[unlikely]] tools::end_work(tools::Work::taskloop, count);
   if (grouped) end_taskgroup(current());
 }
 
@@ -114,12 +119,14 @@ using namespace imbrex::omp;
 void __kmpc_taskloop(const Ident* where, std::int32_t, LlvmTask* task, std::int32_t condition,
                      std::uint64_t* lower, std::uint64_t* upper, std::int64_t step,
                      std::int32_t no_group, std::int32_t sched, std::uint64_t clause, Copy copy) {
+  tools::entered();
   run({where, task, lower, upper, step, copy, condition != 0}, no_group == 0, sched, clause, false);
 }
 void __kmpc_taskloop_5(const Ident* where, std::int32_t, LlvmTask* task, std::int32_t condition,
                        std::uint64_t* lower, std::uint64_t* upper, std::int64_t step,
                        std::int32_t no_group, std::int32_t sched, std::uint64_t clause,
                        std::int32_t modifier, Copy copy) {
+  tools::entered();
   run({where, task, lower, upper, step, copy, condition != 0}, no_group == 0, sched, clause,
       modifier != 0);
 }

@@ -7,7 +7,7 @@
 
 #include "imbrex/detail/waist.hpp"
 #include "omp/environment/fatal.hpp"
-#include "omp/llvm/region/ident.hpp"
+#include "omp/region/ident.hpp"
 #include "omp/region/team.hpp"
 #include "omp/tasks/llvm_task.hpp"
 #include "omp/tasks/tasks.hpp"
@@ -31,15 +31,16 @@ void submit(const Ident* const where, LlvmTask* task, const Depends& depend) {
   const TaskData data{&run_llvm_task, static_cast<void*>(&task), nullptr, sizeof task,
                       alignof(LlvmTask*), true};
   constexpr std::int32_t with_clauses = llvm_flag::final | llvm_flag::priority;
-  if ((block.flags & with_clauses) == 0 && block.detached == nullptr && !depend.any()) {
-    return begin_plain(data, place_of(where));
+  if ((block.flags & with_clauses) == 0 && block.detached == nullptr && !depend.any() &&
+      !tools::on()) {
+    return begin_plain(data, where);
   }
   begin_task(current(), data,
              {.is_final = (block.flags & llvm_flag::final) != 0,
               .priority = (block.flags & llvm_flag::priority) != 0 ? task->second.priority : 0,
               .depend = depend,
               .detached = block.detached,
-              .where = place_of(where)},
+              .where = where},
              true, nullptr, nullptr);
 }
 
@@ -79,22 +80,26 @@ LlvmTask* __kmpc_omp_target_task_alloc(const Ident* where, std::int32_t thread,
 }
 
 std::int32_t __kmpc_omp_task(const Ident* where, std::int32_t, LlvmTask* task) {
+  tools::entered_task(told_llvm_flags(block_of(task).flags));
   submit(where, task, {});
   return 0;
 }
 std::int32_t __kmpc_omp_task_parts(const Ident* where, std::int32_t, LlvmTask* task) {
+  tools::entered_task(told_llvm_flags(block_of(task).flags));
   submit(where, task, {});
   return 0;
 }
 std::int32_t __kmpc_omp_task_with_deps(const Ident* where, std::int32_t, LlvmTask* task,
                                        std::int32_t count, const LlvmDepend* depends,
                                        std::int32_t more, const LlvmDepend* more_depends) {
+  tools::entered_task(told_llvm_flags(block_of(task).flags));
   submit(where, task, {.llvm = {list_of(count, depends), list_of(more, more_depends)}});
   return 0;
 }
 
 // Between these two the compiler runs the task in place.
 void __kmpc_omp_task_begin_if0(const Ident*, std::int32_t, LlvmTask* task) {
+  tools::entered_task(told_llvm_flags(block_of(task).flags));
   LlvmBlock& block = block_of(task);
   block.runs = true;
   block.included = begin_included(current(), (block.flags & llvm_flag::final) != 0).release();
@@ -110,30 +115,37 @@ void __kmpc_omp_wait_deps(const Ident*, std::int32_t, std::int32_t count,
                           const LlvmDepend* depends, std::int32_t more,
                           const LlvmDepend* more_depends) {
   if (count + more == 0) return;
-  wait_for(current(), {.llvm = {list_of(count, depends), list_of(more, more_depends)}});
+  tools::entered();
+  taskwait_depend(current(), {.llvm = {list_of(count, depends), list_of(more, more_depends)}});
 }
-void __kmpc_omp_taskwait_deps_51(const Ident* where, std::int32_t thread, std::int32_t count,
+void __kmpc_omp_taskwait_deps_51(const Ident*, std::int32_t, std::int32_t count,
                                  const LlvmDepend* depends, std::int32_t more,
                                  const LlvmDepend* more_depends, std::int32_t no_wait) {
+  if (count + more == 0) return;
+  tools::entered();
+  const Depends all{.llvm = {list_of(count, depends), list_of(more, more_depends)}};
   if (no_wait == 0) {
-    __kmpc_omp_wait_deps(where, thread, count, depends, more, more_depends);
-  } else if (count + more != 0) {
-    defer_empty(current(), {.llvm = {list_of(count, depends), list_of(more, more_depends)}});
+    taskwait_depend(current(), all);
+  } else {
+    defer_empty(current(), all);
   }
 }
 
-void GOMP_taskwait();
-void GOMP_taskyield();
 std::int32_t __kmpc_omp_taskwait(const Ident*, std::int32_t) {
-  GOMP_taskwait();
+  tools::entered();
+  taskwait();
   return 0;
 }
 std::int32_t __kmpc_omp_taskyield(const Ident*, std::int32_t, std::int32_t) {
-  GOMP_taskyield();
+  tools::entered();
+  taskyield();
   return 0;
 }
 
-void __kmpc_taskgroup(const Ident*, std::int32_t) { (void)begin_taskgroup(current()); }
+void __kmpc_taskgroup(const Ident*, std::int32_t) {
+  tools::entered();
+  (void)begin_taskgroup(current());
+}
 
 void* __kmpc_task_allow_completion_event(const Ident*, std::int32_t, LlvmTask* task) {
   LlvmBlock& block = block_of(task);
@@ -149,13 +161,13 @@ void __kmpc_proxy_task_completed(std::int32_t, LlvmTask* task) {
 void __kmpc_proxy_task_completed_ooo(LlvmTask* task) { __kmpc_proxy_task_completed(0, task); }
 
 // The values that GCC's ABI has are 1, 2, 4, 8.
-bool GOMP_cancel(int which, bool active);
-bool GOMP_cancellation_point(int which);
 std::int32_t __kmpc_cancel(const Ident*, std::int32_t, std::int32_t kind) {
-  return kind > 0 && GOMP_cancel(1 << (kind - 1), true) ? 1 : 0;
+  tools::entered();
+  return kind > 0 && cancel(1 << (kind - 1)) ? 1 : 0;
 }
 std::int32_t __kmpc_cancellationpoint(const Ident*, std::int32_t, std::int32_t kind) {
-  return kind > 0 && GOMP_cancellation_point(1 << (kind - 1)) ? 1 : 0;
+  tools::entered();
+  return kind > 0 && is_cancelled_at(1 << (kind - 1)) ? 1 : 0;
 }
 
 // The affinity clause is a hint.

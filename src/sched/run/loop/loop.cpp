@@ -207,7 +207,7 @@ void keep_spare(fiber::Fiber& left, void* const argument) noexcept {
 // Leaves the loop for a claimed, suspended task. Returns when this loop is needed again.
 void resume(Worker& worker, Task& task) noexcept {
   fiber::Fiber& loop = *worker.fiber;
-  if (worker.recorder.timing()) [[unlikely]] notes::resumption(worker, task);
+  if (worker.recorder.notes_switches()) [[unlikely]] notes::resumption(worker, task);
   fiber::switch_to(loop, wake_up(worker, task), worker.exception_globals, &keep_spare, &worker);
 }
 

@@ -36,7 +36,7 @@ void leave(Worker& worker, const fiber::Arrival arrival, void* const argument) n
   const bool search = worker.queues != nullptr || !worker.runtime->one_at_a_time;
   Task* const next = search ? find_claimed(worker, false) : nullptr;
   if (next != nullptr) let_another_poll(worker);
-  if (worker.recorder.timing()) [[unlikely]] observe_switch(worker, next);
+  if (worker.recorder.notes_switches()) [[unlikely]] observe_switch(worker, next);
   if (next != nullptr && next->fiber != nullptr) {
     fiber::switch_to(from, wake_up(worker, *next), worker.exception_globals, arrival, argument);
     return;
