@@ -87,6 +87,9 @@ class Lending {
   // Takes free processors for `ready` tasks at once.
   void borrow_for(std::int64_t ready) noexcept;
 
+  // The runtime has ended. Threads of the program that have joined it may still come here to sleep:
+  // the object stays, and they move no processor.
+  void leave() noexcept { table_.leave(); }
   // The process ends while its workers run.
   void abandon() noexcept { table_.remove_if_alone(); }
 

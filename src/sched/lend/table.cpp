@@ -157,6 +157,7 @@ Table::~Table() {
 }
 
 void Table::leave() noexcept {
+  if (left_.exchange(true, std::memory_order_relaxed)) return;
   entry(me_).wants.store(0, std::memory_order_relaxed);
   for (const int processor : owned_) {
     (void)change(processor, [this](const Word& word) { return withdrawn(word, me_); });
@@ -273,6 +274,7 @@ void Table::grant(const int processor) noexcept {
 }
 
 void Table::lend(const int processor) noexcept {
+  if (left_.load(std::memory_order_relaxed)) return;
   (void)change(processor, [this](const Word& word) { return lent(word, me_); });
   grant(processor);
 }
@@ -308,6 +310,7 @@ void Table::give_back(const int processor, const std::uint64_t used_ns) noexcept
 }
 
 void Table::want(const std::int64_t processors) noexcept {
+  if (left_.load(std::memory_order_relaxed)) return;
   std::atomic<std::int64_t>& wants = entry(me_).wants;
   if (wants.load(std::memory_order_relaxed) != processors) wants.store(processors);
 }

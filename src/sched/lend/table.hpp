@@ -29,7 +29,6 @@ class Table {
   // Opens the table `name` of this user, or makes it, and enters this process. Also removes tables
   // whose processes are all dead. Throws Error with the reason, for a user to read.
   explicit Table(const std::string& name);
-  // Gives back all processors, and removes the table if no other process is left.
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -76,6 +75,11 @@ class Table {
   void want(std::int64_t processors) noexcept;
   // Whether another process wants a processor.
   [[nodiscard]] bool others_want() const noexcept;
+  // Gives back all processors, and removes the table if no other process is left. The destructor
+  // does it, too. Other threads may call lend() and want() at the same time and later: they do
+  // nothing then, but for a thread that is in the middle of one, which may free a processor of the
+  // process that has got this one's entry: that process takes it back.
+  void leave() noexcept;
   // Treats processes as gone that have ended without leaving. Skips that while another process
   // changes the list of processes.
   void bury_dead() noexcept;
@@ -124,7 +128,6 @@ class Table {
   void enter();
   void bury_dead_locked() noexcept;
   void bury(Member dead) noexcept;
-  void leave() noexcept;
   static void remove_if_dead(const std::string& path) noexcept;
   static void remove_dead_tables() noexcept;
 
@@ -133,6 +136,7 @@ class Table {
   Layout* layout_ = nullptr;
   Member me_ = nobody;
   std::vector<int> owned_;  // constant once the workers run
+  std::atomic<bool> left_{false};
 };
 
 }  // namespace imbrex::sched::lend

@@ -130,6 +130,22 @@ TEST(LendTable, lends_a_processor_and_takes_it_back) {
   EXPECT_EQ(borrower.borrowed_ns(), 2'000U);
 }
 
+TEST(LendTable, moves_nothing_for_threads_of_a_process_that_has_left) {
+  Table gone(name_of_test());
+  ASSERT_TRUE(gone.claim(7));
+  gone.leave();
+  EXPECT_FALSE(exists(gone.path()));
+  Table next(name_of_test());
+  Table other(name_of_test());
+  ASSERT_TRUE(next.claim(7));
+  gone.lend(7);
+  gone.want(3);
+  EXPECT_TRUE(next.holds(7));
+  EXPECT_FALSE(other.others_want());
+  gone.leave();
+  EXPECT_EQ(other.members(), 2);
+}
+
 TEST(LendTable, gives_a_lent_processor_to_the_process_that_wants_most) {
   Table owner(name_of_test());
   Table few(name_of_test());

@@ -278,7 +278,7 @@ void keep_results(RuntimeState& runtime, Worker& sweeper) {
     if (worker->joined) runtime.keepers.fetch_add(1, std::memory_order_relaxed);
   }
   set_current_worker(nullptr);
-  runtime.lending.reset();
+  if (runtime.lending != nullptr) runtime.lending->leave();
   {
     const std::lock_guard guard(life().end_lock);
     life().runtime.store(nullptr, std::memory_order_release);
