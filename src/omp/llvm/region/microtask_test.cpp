@@ -48,7 +48,9 @@ void arguments_arrive() {
   std::int32_t number = 2;
   const auto function =
       reinterpret_cast<Microtask>(&Made<std::make_index_sequence<Count>>::function);
-  imbrex_call_microtask(function, &thread, &number, Count, arguments.data());
+  void* frame = nullptr;
+  imbrex_call_microtask(function, &thread, &number, Count, arguments.data(), &frame);
+  EXPECT_NE(frame, nullptr);
   EXPECT_EQ(seen, expected) << Count << " arguments";
   EXPECT_EQ(thread, 42) << Count << " arguments";
   EXPECT_EQ(misaligned, 0u) << Count << " arguments";
@@ -73,8 +75,9 @@ TEST(Microtask, an_exception_passes_the_call) {
   std::array<void*, 7> arguments{};
   std::int32_t thread = 0;
   std::int32_t number = 0;
+  void* frame = nullptr;
   EXPECT_THROW(imbrex_call_microtask(reinterpret_cast<Microtask>(&throws), &thread, &number, 7,
-                                     arguments.data()),
+                                     arguments.data(), &frame),
                std::runtime_error);
 }
 
