@@ -31,7 +31,7 @@ GROUPS = {
 OWN = {"compare": ("release_", "oversubscribed_", "outstanding_tasks_", "spawn_window_off"),
        "compare_mpi": ("waiting_cpu",)}
 # Other ways to run imbrex, which are no peers.
-OURS = ("imbrex", "imbrex, HCMPI", "MPI+OpenMP by imbrex", "tasks")
+OURS = ("imbrex", "imbrex, HCMPI", "imbrex_llvm", "MPI+OpenMP by imbrex", "tasks")
 INLINE_LIMIT = 0.1  # as in bench/compare: more is no management of tasks
 SHOWN_MOST = 20     # of a bar, in times of imbrex
 
