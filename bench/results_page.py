@@ -86,12 +86,16 @@ class Case:
         found = [one for one in self.records if one["system"] not in OURS]
         return sorted(found, key=lambda one: (runs_inline(one), one[unit_of(one)]))
 
+    def others(self):
+        """The peers, then the other ways to run imbrex."""
+        return self.peers() + [one for one in self.records
+                               if one["system"] in OURS and one is not self.ours()]
+
     def ratio(self, other):
-        """How many times as long as imbrex another system takes."""
-        ours = self.ours()
-        if ours is None or not ours[unit_of(ours)]:
-            return None
-        return other[unit_of(other)] / ours[unit_of(ours)]
+        """How many times as long as imbrex another system takes; None where a delay that was
+        subtracted leaves nothing."""
+        times = [one[unit_of(one)] for one in (other, self.ours())]
+        return times[0] / times[1] if min(times) > 0 else None
 
 
 def runs_inline(record):
@@ -157,8 +161,8 @@ class Results:
         """(case, workers, imbrex, the others with their ratios) of each case."""
         rows = []
         for case in self.cases(group):
-            others = [f"{one['system']} {time_of(one)} ({case.ratio(one):.2f})"
-                      + (" *" if runs_inline(one) else "") for one in case.peers()]
+            others = [f"{one['system']} {time_of(one)} ({page.number(case.ratio(one))})"
+                      + (" *" if runs_inline(one) else "") for one in case.others()]
             ours = case.ours()
             rows.append((f"`{case.name}`", case.workers, time_of(ours), spread_of(ours),
                          "; ".join(others)))
@@ -216,7 +220,7 @@ def spread_of(record):
 def draw(cases, title, path):
     """A bar for each peer of each case, in times of imbrex, on a scale of powers."""
     bars = [(f"{case.name}, {case.workers}: {one['system']}", case.ratio(one), runs_inline(one))
-            for case in cases for one in case.peers()]
+            for case in cases for one in case.peers() if case.ratio(one) is not None]
     plt = page.pyplot()
     figure, axis = plt.subplots(figsize=(10, 0.8 + 0.22 * len(bars)))
     for place, (_, ratio, inline) in enumerate(bars):
