@@ -139,7 +139,7 @@ class Results:
         return [case for case in cases_of(lines) if case.ours() and case.peers()]
 
     def losses(self):
-        """(case, workers, ours, the faster system, its time, ratio), the greatest loss first."""
+        """(case, workers, ours, the faster system and its time, ratio), the greatest first."""
         found = []
         for group in GROUPS:
             for case in self.cases(group):
@@ -147,8 +147,9 @@ class Results:
                 ratio = case.ratio(best)
                 if not runs_inline(best) and ratio is not None and ratio < 0.95:
                     ours = case.ours()
-                    found.append((f"`{case.name}`", case.workers, time_of(ours), best["system"],
-                                  time_of(best), f"{1 / ratio:.2f}", 1 / ratio))
+                    found.append((f"`{case.name}`", case.workers, time_of(ours),
+                                  f"{best['system']} {time_of(best)}", f"{1 / ratio:.2f}",
+                                  1 / ratio))
         return [row[:-1] for row in sorted(found, key=lambda row: -row[-1])]
 
     def missed(self):
