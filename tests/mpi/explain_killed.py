@@ -42,6 +42,13 @@ def kill(numbers):
             pass
 
 
+def await_ends(numbers):
+    """A killed process takes a moment to end, in which it counts as running."""
+    end = time.monotonic() + PATIENCE_S
+    while any(os.path.exists(f"/proc/{process}") for process in numbers) and time.monotonic() < end:
+        time.sleep(0.05)
+
+
 def await_text(program, folder, ranks, pattern, job):
     """What is printed when the cause has been found: the facts of a rank are kept when it has stood
     still for a second."""
@@ -91,6 +98,7 @@ def main(program, ranks, first, pattern, *command):
             for process in stopped:
                 os.kill(process, signal.SIGCONT)
             said = job.communicate()[1]
+        await_ends(processes(folder).values())
         dead = explain(program, folder)
         for when, text in (("while it hangs", live), ("from the files that are left", dead)):
             if not re.match(pattern, text):
