@@ -132,17 +132,7 @@ class PoolRank final : private SeatUser {
   }
   void begin_soon(Worker& worker) {
     ready_.push_back(&worker);
-    wake_one();
-  }
-  void wake_one() {
-    int sleeper = -1;  // an own seat without a processor
-    for (int seat = 0; seat < static_cast<int>(runs_.size()); ++seat) {
-      if (!is_idle(seat)) continue;
-      if (seats_.has_processor(seat)) return look_at(common_.events.now(), seat);
-      const bool may_ask = !seats_.is_spare(seat) && !seats_.awaits_processor(seat);
-      if (sleeper < 0 && may_ask) sleeper = seat;
-    }
-    if (sleeper >= 0) look_at(common_.events.now(), sleeper);
+    seats_.wake_one();
   }
   void look(const int seat) {
     Runs& runs = runs_[static_cast<std::size_t>(seat)];
@@ -154,7 +144,7 @@ class PoolRank final : private SeatUser {
     runs.worker = nullptr;
     if (seats_.must_leave(seat)) {
       seats_.leave(seat);
-      if (!ready_.empty()) wake_one();
+      if (!ready_.empty()) seats_.wake_one();
     } else {
       seats_.rest(seat);
       common_.carriers->poll(rank_);

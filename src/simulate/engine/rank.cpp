@@ -379,20 +379,7 @@ void Rank::enqueue(const int worker, Task& task, const Origin origin) {
   } else {
     policy_->push(task, {.worker = worker}, origin);
   }
-  wake_one();
-}
-
-// A worker that has lent its processor is woken if no other one is idle.
-void Rank::wake_one() {
-  Worker* sleeper = nullptr;
-  for (Worker& worker : workers_) {
-    if (worker.stage != Stage::idle || worker.is_woken || worker.task != nullptr) continue;
-    if (seats_.has_processor(worker.id)) return wake(worker);
-    if (sleeper == nullptr && !seats_.is_spare(worker.id) && !seats_.awaits_processor(worker.id)) {
-      sleeper = &worker;
-    }
-  }
-  if (sleeper != nullptr) wake(*sleeper);
+  seats_.wake_one();
 }
 
 void Rank::wake(Worker& worker) { wake_at(events_.now(), worker); }
@@ -419,7 +406,7 @@ void Rank::end_loan(Worker& worker) {
   flush(worker);
   if (!seats_.has_processor(worker.id)) return;
   seats_.leave(worker.id);
-  if (policy_->size() > 0) wake_one();
+  if (policy_->size() > 0) seats_.wake_one();
 }
 
 void Rank::recycle(Task& task) {

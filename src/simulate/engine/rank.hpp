@@ -160,7 +160,6 @@ class Rank final : private SeatUser {
   // ---- ready tasks (sched/run/ready) ----
   void act_on(int worker, task::Outcome& outcome);
   void enqueue(int worker, Task& task, sched::Origin origin);
-  void wake_one();
   void wake(Worker& worker);
   void wake_at(Time when, Worker& worker);
   void recycle(Task& task);

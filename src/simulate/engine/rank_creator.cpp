@@ -148,7 +148,7 @@ void Rank::put_behind(Worker& worker, Task& task, const std::uint64_t before) {
   task::change_state(task, State::suspended, State::resumable);
   const bool stays = task.tied || workers_.size() == 1;
   sched::rules::insert(stays ? worker.behind : behind_, {&task, begun_ + before});
-  if (!stays) wake_one();
+  if (!stays) seats_.wake_one();
 }
 
 Task& Rank::make_task(const Creator& creator, const TaskPlan& plan, const std::size_t accesses) {

@@ -51,6 +51,16 @@ bool Seats::take(const int seat) {
   return !own.awaits;
 }
 
+void Seats::wake_one() {
+  int sleeper = -1;  // an own seat without a processor
+  for (int seat = 0; seat < static_cast<int>(seats_.size()); ++seat) {
+    if (!user_.is_idle(seat)) continue;
+    if (has_processor(seat)) return user_.look_at(events_.now(), seat);
+    if (sleeper < 0 && !is_spare(seat) && !at(seat).awaits) sleeper = seat;
+  }
+  if (sleeper >= 0) user_.look_at(events_.now(), sleeper);
+}
+
 // The rank has got the processor, from its owner or, of its own, from a borrower.
 void Seats::got(const int processor) {
   const auto found = std::ranges::find(seats_, processor, &Seat::processor);

@@ -47,8 +47,6 @@ class Seats {
   [[nodiscard]] bool has_processor(const int seat) const noexcept {
     return node_ == nullptr || node_->holds(number_, at(seat).processor);
   }
-  // The owner has asked its borrower for it.
-  [[nodiscard]] bool awaits_processor(const int seat) const noexcept { return at(seat).awaits; }
   // A spare seat whose owner wants the processor begins no other task.
   [[nodiscard]] bool must_leave(const int seat) const noexcept {
     return node_ != nullptr && is_spare(seat) &&
@@ -57,6 +55,8 @@ class Seats {
   // Whether a seat that is about to look for a task has a processor for it. If an own one is lent,
   // look_at() follows.
   [[nodiscard]] bool take(int seat);
+  // A task is ready: an idle seat looks for it, one without a processor only if no other is idle.
+  void wake_one();
   // The seat has no task from now on; it lends its processor after a while.
   void rest(int seat);
   // A spare seat gives its processor back.
@@ -70,7 +70,7 @@ class Seats {
  private:
   struct Seat {
     int processor = -1;    // of the node
-    bool awaits = false;
+    bool awaits = false;   // its owner, this rank, has asked the borrower for it
     Time idle_since = 0;
     Time borrowed_since = 0;
   };
