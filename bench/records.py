@@ -18,6 +18,9 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 NETLAB = SOURCE / "tools" / "netlab"
 NETLAB_CANNOT = 77
 CORES = str(len(os.sched_getaffinity(0)))
+# A peer that ran more than this share of the bodies inside the call that created them did not
+# queue: its figure is shown, but the ratio is not taken to it.
+INLINE_LIMIT = 0.1
 
 
 class Failed(Exception):

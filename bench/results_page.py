@@ -30,9 +30,11 @@ GROUPS = {
 # Cases without a peer.
 OWN = {"compare": ("release_", "oversubscribed_", "outstanding_tasks_", "spawn_window_off"),
        "compare_mpi": ("waiting_cpu",)}
+# Counts of imbrex alone: the script, the value of its records, and the title of the chart.
+COUNTS = (("instructions", "instructions", "instructions of a task or call"),
+          ("lines", "moved", "cache lines that move for a task"))
 # Other ways to run imbrex, which are no peers.
 OURS = ("imbrex", "imbrex, HCMPI", "imbrex_llvm", "MPI+OpenMP by imbrex", "tasks")
-INLINE_LIMIT = 0.1  # as in bench/compare: more is no management of tasks
 SHOWN_MOST = 20     # of a bar, in times of imbrex
 
 
@@ -44,7 +46,7 @@ def records_of(build):
 def script_of(record):
     """The script that has measured a record; "" for one that has no place on the page."""
     name = record["benchmark"]
-    for script in ("instructions", "lines"):
+    for script, _, _ in COUNTS:
         if name.startswith(script + "_"):
             return script
     names = [*OWN.items(), *((script, its) for script, its, _ in GROUPS.values())]
@@ -66,6 +68,10 @@ def stored():
 
 def stored_page():
     return Results(stored())
+
+
+def name_of(record, script):
+    return record["benchmark"].removeprefix(script + "_")
 
 
 def unit_of(record):
@@ -99,7 +105,7 @@ class Case:
 
 
 def runs_inline(record):
-    return record.get("inline_share", 0) > INLINE_LIMIT
+    return record.get("inline_share", 0) > records.INLINE_LIMIT
 
 
 def cases_of(lines):
@@ -179,12 +185,12 @@ class Results:
                 if is_own(line) and line["system"] in OURS]
 
     def instructions(self):
-        return [(f"`{line['benchmark'].removeprefix('instructions_')}`", line["instructions"],
+        return [(f"`{name_of(line, 'instructions')}`", line["instructions"],
                  line.get("target", "-")) for line in self.lines("instructions")]
 
     def moved_lines(self):
-        return [(f"`{line['benchmark'].removeprefix('lines_')}`", line["workers"], line["accesses"],
-                 line["moved"], line["data"]) for line in self.lines("lines")]
+        return [(f"`{name_of(line, 'lines')}`", line["workers"], line["accesses"], line["moved"],
+                 line["data"]) for line in self.lines("lines")]
 
     def text(self):
         return page.unfolded(page.rendered("results.md", {
@@ -194,6 +200,11 @@ class Results:
         PAGE.write_text(self.text())
         for group, title in self.groups():
             draw(self.cases(group), title, PAGE.with_name(f"results-{group}.png"))
+        for script, key, title in COUNTS:
+            bars = [(f"{name_of(line, script)}, {line['workers']}", line[key])
+                    for line in self.lines(script)]
+            if bars:
+                draw_counts(bars, title, PAGE.with_name(f"results-{script}.png"))
 
 
 def time_of(record):
@@ -216,6 +227,18 @@ def spread_of(record):
     least, most = (record[unit_of(record).replace("median", kind)] for kind in ("min", "max"))
     middle = record[unit_of(record)] or 1
     return f"{100 * (least / middle - 1):+.0f} to {100 * (most / middle - 1):+.0f} %"
+
+
+def draw_counts(bars, title, path):
+    plt = page.pyplot()
+    figure, axis = plt.subplots(figsize=(10, 0.8 + 0.22 * len(bars)))
+    axis.barh([name for name, _ in bars], [count for _, count in bars], color="#4878a8")
+    axis.invert_yaxis()
+    axis.tick_params(axis="y", labelsize=7)
+    page.finish(axis, title)
+    figure.tight_layout()
+    page.save_picture(figure, path)
+    plt.close(figure)
 
 
 def draw(cases, title, path):
