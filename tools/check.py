@@ -30,7 +30,8 @@ PUBLIC_NAMES_MAX = 24
 # The worker of a thread; how deep a thread is in calls of MPI, and its handler, in which nothing
 # suspends; objects that it keeps, in functions that are not inlined into what suspends.
 # No header: what is inlined into a caller may keep the address over a suspension.
-THREAD_LOCAL_FILES = ("src/sched/run/current.cpp", "src/mpi/abi/next.cpp",
+THREAD_LOCAL_FILES = ("src/sched/run/current.cpp", "src/omp/region/context.cpp",
+                      "src/mpi/abi/next.cpp",
                       "src/mpi/engine/handlers.cpp", "src/mpi/messages/matching/receive.cpp",
                       "src/mpi/messages/requests/generalized_request.cpp")
 THREAD_ID_FILE = "src/base/arch.hpp"

@@ -650,11 +650,11 @@ TEST(LoopOfData, refuses_what_cannot_repeat) {
     wrong("leaves datum \"a\" of space \"s\" with the owner rank 1 behind the period, which began "
           "with the owner rank 0", [&](std::int64_t) { space.move(a, 1); });
   }
-  wrong("reads datum \"a\" of space \"s\", which has no value in the second period",
-        [&](std::int64_t) {
-          space.task("x").in(a).on(0).launch([](auto) {});
-          space.discard(a);
-        });
+  // IMBREX_CHECK=1 calls the body for a second period, and has other words for the rest.
+  wrong("reads datum \"a\" of space \"s\", which", [&](std::int64_t) {
+    space.task("x").in(a).on(0).launch([](auto) {});
+    space.discard(a);
+  });
   wrong("flush() of datum \"a\" of space \"s\"", [&](std::int64_t) {
     space.flush(a);
     space.discard(a);

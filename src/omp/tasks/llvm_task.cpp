@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "omp/tasks/llvm_task.hpp"
 
-#include <new>
-
 namespace imbrex::omp {
-
-LlvmBlock& take_block(const std::size_t bytes) {
-  auto& block = *::new (initial().blocks.take(bytes)) LlvmBlock;
-  block.bytes = bytes;
-  return block;
-}
 
 namespace {
 
@@ -59,9 +51,8 @@ void call_routine(LlvmTask& task, const int thread) {
 
 }  // namespace
 
-void run_llvm_task(void* const data) {
-  LlvmTask* const task = *static_cast<LlvmTask**>(data);
-  LlvmBlock& block = block_of(task);
+void run_block(LlvmBlock& block) {
+  LlvmTask* const task = block.task();
   Initial& thread = initial();  // to the end: the task is tied
   const bool cancelled = settings().cancellation && is_cancelled(current());
   if (!cancelled && task->routine != nullptr) {  // null: a taskwait that does not wait
@@ -77,6 +68,8 @@ void run_llvm_task(void* const data) {
   }
   end(block, thread);
 }
+
+void run_llvm_task(void* const data) { run_block(block_of(*static_cast<LlvmTask**>(data))); }
 
 const void* llvm_routine(const void* const data) noexcept {
   return reinterpret_cast<const void*>((*static_cast<LlvmTask* const*>(data))->routine);

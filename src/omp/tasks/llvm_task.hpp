@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include "omp/tasks/tasks.hpp"
 
@@ -58,13 +59,24 @@ struct alignas(16) LlvmBlock {
   return *(reinterpret_cast<LlvmBlock*>(task) - 1);
 }
 
-[[nodiscard]] LlvmBlock& take_block(std::size_t bytes);
+[[nodiscard]] inline LlvmBlock& take_block(const std::size_t bytes) {
+  auto& block = *::new (initial().blocks.take(bytes)) LlvmBlock;
+  block.bytes = bytes;
+  return block;
+}
 void drop_block(LlvmBlock& block) noexcept;
 // Destroys private variables, if the task has some to destroy, and drops the block.
 void end_block(LlvmBlock& block);
 
+// Calls the compiler's function, unless the task is cancelled, and ends the block.
+void run_block(LlvmBlock& block);
 // The function of the tasks: their data is a pointer to an LlvmTask.
 void run_llvm_task(void* data);
+// The data of the task in `task`, a variable that is there until the task has been created.
+[[nodiscard]] inline TaskData data_of(LlvmTask*& task) noexcept {
+  return {&run_llvm_task, static_cast<void*>(&task), nullptr, sizeof task, alignof(LlvmTask*),
+          true};
+}
 // The function that the compiler has made of the construct.
 [[nodiscard]] const void* llvm_routine(const void* data) noexcept;
 

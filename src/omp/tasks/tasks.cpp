@@ -196,7 +196,6 @@ void end_task(const Included& included) {
 }
 
 // An exception that leaves a task ends the program: no code around an included task may catch it.
-void call_unheard(const Function function, void* const data) noexcept { function(data); }
 void call_body(const Function function, void* const data) noexcept {
   if (tools::on()) [[unlikely]] return tools::call(function, data);
   function(data);
@@ -291,14 +290,14 @@ bool has_enough_queued() noexcept {
 // A thread alone in its team executes each task of LLVM's compilers at its creation: libomp's rule,
 // for the same programs. Then all earlier siblings are complete, and a dependence has nothing to
 // wait for, unless one was queued: its event may be yet to come.
-bool is_call_of_one(const Context& context, const TaskData& data) noexcept {
-  return data.owned && context.team->size == 1 && context.has_accesses == 0 &&
+bool is_call_of_one(const Context& context, const bool owned) noexcept {
+  return owned && context.team->size == 1 && context.has_accesses == 0 &&
          only_openmp_waits() && detail::count_call();
 }
 
 bool may_call(const Context& context, const TaskData& data, const TaskClauses& clauses) noexcept {
   if (clauses.detached != nullptr) return false;
-  return (!clauses.depend.any() && has_enough_queued()) || is_call_of_one(context, data);
+  return (!clauses.depend.any() && has_enough_queued()) || is_call_of_one(context, data.owned);
 }
 
 }  // namespace
@@ -333,32 +332,48 @@ void end_included(Included& task) {
 
 namespace {
 
-[[gnu::always_inline]] inline void begin_without_clauses(const TaskData data,
-                                                         const Ident* const where) {
+// What begin_without_clauses() needs of a task of each compiler.
+struct GnuTask {
+  static constexpr bool owned = false;  // as in TaskData
+  Function function;
+  void* argument;
+  long bytes;
+  long alignment;
+  void call() const noexcept { function(argument); }
+  [[nodiscard]] TaskData data() noexcept { return {function, argument, nullptr, bytes, alignment}; }
+};
+struct LlvmCall {
+  static constexpr bool owned = true;
+  LlvmTask* task;
+  void call() const noexcept { run_block(block_of(task)); }
+  [[nodiscard]] TaskData data() noexcept { return data_of(task); }
+};
+
+template <class Task>
+[[gnu::always_inline]] inline void begin_without_clauses(Task task, const Ident* const where) {
   bool enough = false;
   Context& outer = only_openmp_waits() ? context_of(detail::running_body(enough)) : around();
   Context& context = innermost(outer);
-  if (!data.owned && is_cancelled(context)) return;
+  if (!Task::owned && is_cancelled(context)) return;
   if (!may_defer(context)) {
-    include(context, data, {}, nullptr, nullptr, nullptr);
-  } else if (enough || is_call_of_one(context, data)) {
-    run_included(outer, context, false, true, nullptr,
-                 [=] { call_unheard(data.function, data.data); });
+    include(context, task.data(), {}, nullptr, nullptr, nullptr);
+  } else if (enough || is_call_of_one(context, Task::owned)) {
+    run_included(outer, context, false, true, nullptr, [&] { task.call(); });
   } else {
-    defer(context, data, {.where = where}, nullptr, nullptr, nullptr);
+    defer(context, task.data(), {.where = where}, nullptr, nullptr, nullptr);
   }
 }
 
 // The task of GCC's compilers.
 [[gnu::noinline]] void begin_gnu(const Function function, void* const data, const long bytes,
                                  const long alignment) {
-  begin_without_clauses({function, data, nullptr, bytes, alignment}, nullptr);
+  begin_without_clauses(GnuTask{function, data, bytes, alignment}, nullptr);
 }
 
 }  // namespace
 
-void begin_plain(const TaskData& data, const Ident* const where) {
-  begin_without_clauses(data, where);
+void begin_plain(LlvmTask& task, const Ident* const where) {
+  begin_without_clauses(LlvmCall{&task}, where);
 }
 
 namespace {

@@ -18,6 +18,7 @@
 namespace imbrex::omp {
 
 struct LlvmReductions;  // llvm/tasks/reductions.cpp
+struct LlvmTask;        // llvm_task.hpp
 struct Ident;           // region/ident.hpp
 
 struct Taskgroup {
@@ -108,10 +109,9 @@ using Adjust = void (*)(void* data, const void* argument);
 // as a call, runs now, after its dependences. Suspends.
 void begin_task(Context& context, const TaskData& data, const TaskClauses& clauses,
                 bool deferrable, Adjust adjust, const void* argument);
-// begin_task() for a deferrable task without clauses, which the calling code creates, and of which
-// no tool hears: on() has been asked. It does as little else as possible, and nothing if `context`
-// is cancelled and the data is not `owned`.
-void begin_plain(const TaskData& data, const Ident* where);
+// begin_task() for a deferrable task of LLVM's compilers without clauses, which the calling code
+// creates, and of which no tool hears: on() has been asked. It does as little else as possible.
+void begin_plain(LlvmTask& task, const Ident* where);
 
 // A task that runs at its creation.
 struct Included : Context {

@@ -16,6 +16,7 @@
 #include "sched/life/process.hpp"
 #include "sched/life/visit.hpp"
 #include "sched/run/dead.hpp"
+#include "sched/run/idle.hpp"
 #include "sched/run/loop/loop.hpp"
 #include "sched/run/phasers/leave.hpp"
 #include "sched/run/ready.hpp"
@@ -75,6 +76,7 @@ void adopt_thread(Worker& worker, const char* const name) {
   worker.task = worker.root;
   worker.recorder.enter(trace::Activity::task);
   worker.thread_id.store(base::kernel_thread_id(), std::memory_order_relaxed);
+  (void)lost_processor(worker);  // it counts from here
   set_current_worker(&worker);
 }
 

@@ -2,6 +2,7 @@
 #include "sched/run/idle.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <utility>
 
@@ -232,7 +233,7 @@ class LookOut {
     // A polling thread without a processor of its own shall have this one.
     const bool spins = runtime_.in_place.load(std::memory_order_relaxed) || runtime_.reserved >= 0;
     if (elapsed() > (spins ? runtime_.spin_ticks : 0)) return true;
-    if (worker_.joined && (runtime_.crowded() || !runtime_.may_spin(last_look_))) return true;
+    if (worker_.joined && (runtime_.crowded() || !may_spin(worker_, last_look_))) return true;
     if (runtime_.lending != nullptr && lends_now()) return true;
     return !polls_ && runtime_.watched.load(std::memory_order_relaxed) &&
            runtime_.oversubscribed.load(std::memory_order_relaxed);
@@ -277,7 +278,7 @@ class LookOut {
   std::uint64_t now_ = 0;        // in ticks, when this round has begun
   bool polls_ = false;           // in this round
   int sleepers_ = 0;             // before this worker looked last whether there is a task
-  std::uint64_t last_look_ = 0;  // of RuntimeState::may_spin()
+  std::uint64_t last_look_ = 0;  // of may_spin()
   Task* claimed_ = nullptr;      // found after a nap
 };
 
@@ -385,6 +386,12 @@ void give_processor_back(Worker& worker) noexcept {
 }
 
 }  // namespace
+
+bool lost_processor(Worker& worker) noexcept {
+  rusage used{};
+  if (getrusage(RUSAGE_THREAD, &used) != 0) return true;
+  return std::exchange(worker.displacements, used.ru_nivcsw) != used.ru_nivcsw;
+}
 
 Task* idle(Worker& worker) noexcept {
   if (worker.seat.spare) [[unlikely]] return idle_as_spare(worker);

@@ -11,6 +11,12 @@ namespace imbrex::sched {
 // when the runtime stops.
 [[nodiscard, gnu::noinline]] Task* idle(Worker& worker) noexcept;
 
+// detail::may_spin(). Only for joined workers: there are as many other workers as processors.
+[[nodiscard]] inline bool may_spin(Worker& worker, std::uint64_t& last) noexcept;
+// Whether the system has given the processor of the calling thread, `worker`'s, to another thread
+// since the last call.
+[[gnu::cold, gnu::noinline]] bool lost_processor(Worker& worker) noexcept;
+
 // A thread of the program waits until its bell is rung. Its worker has no loop, so the thread
 // blocks. The awaited event may need polls, and the workers that would poll may wait for this
 // thread, so the thread polls while no other thread does. `parked` is true while it touches nothing
@@ -37,6 +43,18 @@ inline void let_another_poll(Worker& worker) noexcept {
   if (runtime.parking.asleep() == 0 || runtime.watched.load(std::memory_order_relaxed)) return;
   if (worker.back_at_once && runtime.oversubscribed.load(std::memory_order_relaxed)) return;
   if (runtime.polling(worker) != Polling::none) runtime.parking.wake_one();
+}
+
+// A long time between two looks alone says little: an interrupt, or another system on the same
+// machine, may have taken it, and its owner then loses nothing by spinning.
+inline bool may_spin(Worker& worker, std::uint64_t& last) noexcept {
+  RuntimeState& runtime = *worker.runtime;
+  const std::uint64_t now = base::ticks();
+  if (last != 0 && now > last + runtime.displaced && lost_processor(worker)) [[unlikely]] {
+    runtime.spin_again_at.store(now + 256 * runtime.displaced, std::memory_order_relaxed);
+  }
+  last = now;
+  return now >= runtime.spin_again_at.load(std::memory_order_relaxed);
 }
 
 }  // namespace imbrex::sched

@@ -163,7 +163,7 @@ struct RuntimeState {
   std::uint64_t patience = 0;                   // ticks before it steals what is alone
   std::uint64_t displaced = 0;                  // ticks between two reads of the clock that show
                                                 // that the thread did not run
-  std::atomic<std::uint64_t> spin_again_at{0};  // ticks; for threads of the program; any of them
+  std::atomic<std::uint64_t> spin_again_at{0};  // ticks; of may_spin(); joined workers write
   std::uint64_t brief = 0;                      // ticks that a theft costs its owner at least
   std::atomic<bool> watched{false};             // an idle worker polls and holds this
   std::atomic<int> napping{0};                  // idle threads between two polls; each polls soon
@@ -226,15 +226,6 @@ struct RuntimeState {
   }
   // Wakes the polling threads of plug-ins; returns the result of polling().
   Polling ring(Worker& reader) const noexcept;
-  // detail::may_spin(). Only for joined workers: there are as many other workers as processors.
-  [[nodiscard]] bool may_spin(std::uint64_t& last) noexcept {
-    const std::uint64_t now = base::ticks();
-    if (last != 0 && now > last + displaced) {
-      spin_again_at.store(now + 256 * displaced, std::memory_order_relaxed);
-    }
-    last = now;
-    return now >= spin_again_at.load(std::memory_order_relaxed);
-  }
   [[nodiscard]] std::uint64_t begun() const noexcept;  // tasks that have started or resumed
 
   // Call it before the first task with a place is queued: the workers look in places from now on.

@@ -120,6 +120,8 @@ struct Worker {
   RuntimeState* runtime;
   const int id;                      // no_worker: a foreign thread
   bool joined = false;               // a thread that imbrex has not made
+  long displacements = 0;            // how often the system has given its processor to another
+                                     // thread, as last read by lost_processor()
   Worker* next_left = nullptr;       // link of RuntimeState::left
   Membership home;                   // of the default group, or of no group
   Membership* places = nullptr;      // the first of its places, followed by the others; they are

@@ -104,9 +104,9 @@ bool workers_share() noexcept {
 }
 
 bool may_spin(std::uint64_t& last) noexcept {
-  const Worker* const worker = sched::current_worker();
+  Worker* const worker = sched::current_worker();
   if (worker == nullptr) [[unlikely]] return ask_for_visitor([&] { return may_spin(last); });
-  return worker->runtime->may_spin(last);
+  return sched::may_spin(*worker, last);
 }
 
 // ---- repeated polls by the program -----------------------------------------------------------

@@ -82,10 +82,7 @@ void create_tasks(const Loop& loop, const std::uint64_t count, const Cut& cut) {
     if (tools::on()) [[unlikely]] {
       tools::begin_part(told_llvm_flags(flags), first + begin * step, end - begin);
     }
-    begin_task(context,
-               {&run_llvm_task, static_cast<void*>(&task), nullptr, sizeof task,
-                alignof(LlvmTask*), true},
-               clauses, loop.deferrable, nullptr, nullptr);
+    begin_task(context, data_of(task), clauses, loop.deferrable, nullptr, nullptr);
     begin = end;
   }
 }

@@ -28,20 +28,33 @@ void submit(const Ident* const where, LlvmTask* task, const Depends& depend) {
     block.again = true;
     return;
   }
-  const TaskData data{&run_llvm_task, static_cast<void*>(&task), nullptr, sizeof task,
-                      alignof(LlvmTask*), true};
-  constexpr std::int32_t with_clauses = llvm_flag::final | llvm_flag::priority;
-  if ((block.flags & with_clauses) == 0 && block.detached == nullptr && !depend.any() &&
-      !tools::on()) {
-    return begin_plain(data, where);
-  }
-  begin_task(current(), data,
+  begin_task(current(), data_of(task),
              {.is_final = (block.flags & llvm_flag::final) != 0,
               .priority = (block.flags & llvm_flag::priority) != 0 ? task->second.priority : 0,
               .depend = depend,
               .detached = block.detached,
               .where = where},
              true, nullptr, nullptr);
+}
+
+[[gnu::cold, gnu::noinline]] void submit_heard(const Ident* const where, LlvmTask* const task,
+                                               const tools::Call call) {
+  tools::enter_task(call, told_llvm_flags(block_of(task).flags));
+  submit(where, task, {});
+}
+
+bool is_plain(const LlvmBlock& block) noexcept {
+  constexpr std::int32_t with_clauses = llvm_flag::final | llvm_flag::priority;
+  return !block.runs && (block.flags & with_clauses) == 0 && block.detached == nullptr;
+}
+
+// `call`: of the face's function.
+[[gnu::always_inline]] inline void submit_without_depend(const Ident* const where,
+                                                         LlvmTask* const task,
+                                                         const tools::Call call) {
+  if (tools::on()) [[unlikely]] return submit_heard(where, task, call);
+  if (is_plain(block_of(task))) [[likely]] return begin_plain(*task, where);
+  submit(where, task, {});
 }
 
 }  // namespace
@@ -80,13 +93,11 @@ LlvmTask* __kmpc_omp_target_task_alloc(const Ident* where, std::int32_t thread,
 }
 
 std::int32_t __kmpc_omp_task(const Ident* where, std::int32_t, LlvmTask* task) {
-  tools::entered_task(told_llvm_flags(block_of(task).flags));
-  submit(where, task, {});
+  submit_without_depend(where, task, tools::this_call());
   return 0;
 }
 std::int32_t __kmpc_omp_task_parts(const Ident* where, std::int32_t, LlvmTask* task) {
-  tools::entered_task(told_llvm_flags(block_of(task).flags));
-  submit(where, task, {});
+  submit_without_depend(where, task, tools::this_call());
   return 0;
 }
 std::int32_t __kmpc_omp_task_with_deps(const Ident* where, std::int32_t, LlvmTask* task,
