@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sets variables of OpenMP before its first use, as programs of LLVM's compilers may.
+// Sets variables of OpenMP before its first use, as programs of LLVM's compilers may; with an
+// argument, in a child of fork.
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-int main(void) {
+int main(int argc, char** argv) {
+  (void)argv;
+  if (argc > 1 && fork() != 0) {
+    int status = 0;
+    return wait(&status) < 0 || status != 0;
+  }
   setenv("OMP_NUM_THREADS", "3", 1);
   setenv("OMP_SCHEDULE", "dynamic,7", 1);
   int threads = 0;

@@ -400,8 +400,10 @@ void read_settings(Settings& now) {
   if (speaks_llvm.load(std::memory_order_relaxed)) {  // each library's own default
     now.initial.schedule = Schedule::by_blocks;
     now.initial.chunk = 0;
+    now.affinity_format = "OMP: pid %P tid %i thread %n bound to OS proc set {%A}";
+  } else {
+    now.affinity_format = "level %L thread %i affinity %A";
   }
-  now.affinity_format = "level %L thread %i affinity %A";
   read_boolean("OMP_DYNAMIC", now.initial.dynamic);
   read_boolean("OMP_CANCELLATION", now.cancellation);
   read_boolean("OMP_DISPLAY_AFFINITY", now.display_affinity);

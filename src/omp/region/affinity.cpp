@@ -59,6 +59,9 @@ std::string field_text(const std::string_view type) {
   }
   if (is("P", "process_id")) return std::to_string(getpid());
   if (is("i", "native_thread_id")) {
+    if (speaks_llvm.load(std::memory_order_relaxed)) {
+      return std::to_string(base::kernel_thread_id());
+    }
     char text[20];
     std::snprintf(text, sizeof text, "0x%lx", static_cast<unsigned long>(base::this_thread()));
     return text;
@@ -72,6 +75,7 @@ std::string field_text(const std::string_view type) {
     gethostname(name, sizeof name - 1);
     return name;
   }
+  if (speaks_llvm.load(std::memory_order_relaxed)) return "undefined";  // as libomp
   if (type.size() > 1) {
     fatal("unsupported long type name '%.*s' in affinity format", static_cast<int>(type.size()),
           type.data());
@@ -96,26 +100,27 @@ std::string take_field(std::string_view& format) {
   };
   const bool zeros = skip('0');
   const bool right = skip('.');
-  if (zeros && !right) fatal("leading zero not followed by dot in affinity format");
+  const bool is_strict = !speaks_llvm.load(std::memory_order_relaxed);  // libomp refuses nothing
+  if (is_strict && zeros && !right) fatal("leading zero not followed by dot in affinity format");
   std::size_t width = 0;
   while (!format.empty() && std::isdigit(static_cast<unsigned char>(format.front()))) {
     const auto digit = static_cast<std::size_t>(format.front() - '0');
     width = std::min<std::size_t>(width * 10 + digit, 4096);
     format.remove_prefix(1);
   }
-  if (right && width == 0) {
+  if (is_strict && right && width == 0) {
     fatal("leading zero or right justification in affinity format requires size");
   }
   std::string_view type = format.substr(0, 1);
   std::size_t taken = type.size();
   if (type == "{") {
     const std::size_t end = format.find('}');
-    if (end == std::string_view::npos) {
+    if (is_strict && end == std::string_view::npos) {
       fatal("unterminated long type name '%s' in affinity format",
             std::string(format.substr(1)).c_str());
     }
-    type = format.substr(1, end - 1);
-    taken = end + 1;
+    type = format.substr(1, std::min(end, format.size()) - 1);
+    taken = std::min(end, format.size() - 1) + 1;
   }
   const bool is_text = type == "A" || type == "thread_affinity" || type == "H" || type == "host";
   std::string text = field_text(type);
@@ -160,15 +165,19 @@ std::size_t give_text(const std::string& text, char* const to, const std::size_t
   return text.size();
 }
 
+// libgomp writes to standard error, libomp to standard output.
+void display_line(const std::string& line) {
+  const bool is_llvm = speaks_llvm.load(std::memory_order_relaxed);
+  std::fprintf(is_llvm ? stdout : stderr, "%s\n", line.c_str());
+}
+
 std::string chosen_format(const std::string& given) {
   return affinity_text(given.empty() ? settings().affinity_format : given);
 }
 
 }  // namespace
 
-void display_affinity() {
-  std::fprintf(stderr, "%s\n", affinity_text(settings().affinity_format).c_str());
-}
+void display_affinity() { display_line(affinity_text(settings().affinity_format)); }
 
 }  // namespace imbrex::omp
 
@@ -221,10 +230,10 @@ std::int32_t omp_capture_affinity_(char* to, const char* format, std::size_t roo
       give_text(chosen_format(fortran_text(format, length)), to, room, true));
 }
 void omp_display_affinity(const char* format) {
-  std::fprintf(stderr, "%s\n", chosen_format(format == nullptr ? "" : format).c_str());
+  display_line(chosen_format(format == nullptr ? "" : format));
 }
 void omp_display_affinity_(const char* format, std::size_t length) {
-  std::fprintf(stderr, "%s\n", chosen_format(fortran_text(format, length)).c_str());
+  display_line(chosen_format(fortran_text(format, length)));
 }
 
 }

@@ -67,7 +67,7 @@ void forget_thread_numbers(const int own) {
   ::new (&lock) base::SpinLock;  // another thread may have held it
   const std::lock_guard guard(lock);
   taken = new std::vector<bool>(static_cast<std::size_t>(own) + 1, false);
-  taken->back() = true;
+  if (own >= 0) taken->back() = true;
 }
 
 }  // namespace imbrex::omp

@@ -38,7 +38,12 @@ pthread_key_t make_key() noexcept {
 
 }  // namespace
 
-// Never inlined into code that may change its thread.
+// These two are never inlined into code that may change its thread.
+[[gnu::noinline]] Initial* initial_if_any() noexcept {
+  asm volatile("");
+  return own;
+}
+
 [[gnu::noinline]] Initial& initial() noexcept {
   asm volatile("");
   if (own != nullptr) [[likely]] return *own;

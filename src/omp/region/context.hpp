@@ -211,6 +211,8 @@ struct Initial : Implicit {
 // in its team.
 [[nodiscard]] Context& caller() noexcept;
 [[nodiscard]] Initial& initial() noexcept;
+// Null if the calling thread has not used initial() yet. Reads no variables.
+[[nodiscard]] Initial* initial_if_any() noexcept;
 // The library is loaded: a tool is searched for when a thread first asks for its initial().
 void end_load() noexcept;
 // A tool hears of the tasks that the calling thread runs. REQUIRES: join_runtime().

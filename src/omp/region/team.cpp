@@ -424,21 +424,28 @@ namespace {
 constexpr int threads_max = 1 << 22;
 
 // The thread has forked, and goes on in the child outside of all regions, with the settings that it
-// had there. Threads and teams stay in the copy of the parent's memory, unused.
+// had there. Threads and teams stay in the copy of the parent's memory, unused. A thread that has
+// not used OpenMP gets no Initial here. An Initial reads the variables: each child of a shell would
+// do so, and a child of a program before it has set them.
 void begin_child() noexcept {
-  for (Team* team = around().team; team != nullptr && team->group != nullptr; team = team->outer) {
-    team->size = 0;
+  if (const Context* const running = context_in(detail::running_body())) {
+    for (Team* team = running->team; team != nullptr && team->group != nullptr;
+         team = team->outer) {
+      team->size = 0;
+    }
   }
-  Initial& outside = initial();
-  outside.threads.clear();
-  outside.teams.clear();
-  outside.unfulfilled.clear();
-  outside.in_region = false;
-  outside.displayed = 0;
-  outside.busy.store(1, std::memory_order_relaxed);
+  Initial* const outside = initial_if_any();
+  if (outside != nullptr) {
+    outside->threads.clear();
+    outside->teams.clear();
+    outside->unfulfilled.clear();
+    outside->in_region = false;
+    outside->displayed = 0;
+    outside->busy.store(1, std::memory_order_relaxed);
+  }
   forget_threads();
   forget_waits();
-  forget_thread_numbers(outside.thread);
+  forget_thread_numbers(outside != nullptr ? outside->thread : -1);
   forget_look();
   tools::forget();
 }
