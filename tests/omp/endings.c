@@ -170,6 +170,35 @@ static int closes(const char* path, int flags) {
   return printf("%d\n", sum) < 0;
 }
 
+/* This handler runs after the runtime's, which the first region has registered: as does the
+   destructor of a static object that was made before that region. */
+static void end_late(void) {
+  const int threads = members(3);
+  long sum = 0, ran = 0;
+#pragma omp parallel num_threads(2)
+  {
+#pragma omp for reduction(+ : sum) schedule(dynamic, 7)
+    for (int i = 1; i <= 100; ++i) sum += i;
+#pragma omp single
+    {
+      for (int i = 0; i < 10; ++i) {
+#pragma omp task shared(ran)
+#pragma omp critical
+        ++ran;
+      }
+#pragma omp taskwait
+    }
+#pragma omp parallel num_threads(2)
+#pragma omp master
+    ran += omp_get_level() == 2 ? 1 : 100;
+  }
+  (void)printf("%s\n", threads >= 1 && sum == 5050 && ran > 10 && ran < 20 ? "late" : "wrong");
+}
+
+static int late(void) {
+  return atexit(&end_late) != 0 || members(3) != 3;
+}
+
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   setvbuf(stdout, NULL, _IOLBF, 0);
@@ -181,6 +210,7 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "fork_inside") == 0) return fork_inside();
   if (strcmp(argv[1], "threads_end") == 0) return threads_end();
   if (strcmp(argv[1], "main_ends") == 0) return main_ends();
+  if (strcmp(argv[1], "late") == 0) return late();
   if (argc < 3) return 2;
   if (strcmp(argv[1], "closes") == 0) return closes(argv[2], RTLD_NOW);
   if (strcmp(argv[1], "closes_after") == 0) return members(2) != 2 || closes(argv[2], RTLD_NOW);

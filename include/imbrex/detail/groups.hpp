@@ -25,8 +25,9 @@ void expect_joiners(int most, std::size_t stack_bytes);
 
 // Starts the runtime if it does not run. Until the calling thread ends, it is a worker, and its
 // code a task on its native stack: where that task waits, the thread runs tasks of its groups.
-// Throws Error if too many threads have joined, and where start() does.
-void join_runtime();
+// Throws Error if too many threads have joined, and where start() does. False if the end of the
+// program has begun, as in the destructor of a static object: the thread is no worker then.
+[[nodiscard]] bool join_runtime();
 
 // A group: workers that run the tasks of the group, and no other tasks. A task belongs to the group
 // of its parent, or to the group that enter() names. The program's first task belongs to a group of

@@ -16,7 +16,7 @@ namespace {
 void print(const char* const kind, const char* const format, std::va_list values) {
   char text[1024];
   std::vsnprintf(text, sizeof text, format, values);
-  if (speaks_llvm.load(std::memory_order_relaxed)) {
+  if (is_llvm()) {
     std::fprintf(stderr, "OMP: %s #0: %s\n", kind, text);  // #0: not of libomp's catalogue
   } else {
     std::fprintf(stderr, "\nlibgomp: %s\n", text);
@@ -41,6 +41,13 @@ void warn(const char* const format, ...) {
   va_start(values, format);
   print("Warning", format, values);
   va_end(values);
+}
+
+void refuse_variable(const char* const name) {
+  if (!is_llvm()) return warn("Invalid value for environment variable %s", name);
+  const char* const value = std::getenv(name);
+  std::fprintf(stderr, "OMP: Warning #42: %s: \"%s\" is an invalid value; ignored.\n", name,
+               value != nullptr ? value : "");
 }
 
 }  // namespace imbrex::omp

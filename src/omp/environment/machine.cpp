@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "omp/environment/fatal.hpp"
 #include "omp/environment/place_list.hpp"
@@ -63,39 +64,48 @@ std::vector<Place> places_of(const Unit unit, const std::size_t most, const Plac
   return places;
 }
 
-std::vector<Place> from_places(const char* const value, const Place& allowed,
-                               Complaints& complaints) {
+void tell(Complaints& complaints) {
+  for (const std::string& complaint : complaints) warn("%s", complaint.c_str());
+  complaints.clear();
+}
+
+std::vector<Place> from_places(const char* const value, const Place& allowed) {
+  Complaints complaints;
   const auto parsed = parse_places(value, processors_max(), complaints);
   std::vector<Place> places;
+  if (parsed && parsed->unit == Unit::listed) places = usable(parsed->list, allowed, complaints);
+  tell(complaints);
   if (parsed && parsed->unit != Unit::listed) {
     places = places_of(parsed->unit, parsed->most, allowed);
-    if (places.empty()) complaints.emplace_back("Error reading core/socket topology");
-    return places;
+    if (places.empty()) warn("Error reading core/socket topology");
+  } else if (!parsed && is_llvm()) {
+    warn("OMP_PLACES: \"%s\" is an invalid value; cores are used", value);
+    places = places_of(Unit::cores, SIZE_MAX, allowed);
+  } else if (places.empty()) {
+    refuse_variable("OMP_PLACES");
   }
-  if (parsed) places = usable(parsed->list, allowed, complaints);
-  if (places.empty()) complaints.emplace_back("Invalid value for environment variable OMP_PLACES");
   return places;
 }
 
 // Processors that the system would refuse are left out; libgomp's threads fail to start there.
-std::vector<Place> from_cpu_affinity(const char* const value, const Place& allowed,
-                                     Complaints& complaints) {
+std::vector<Place> from_cpu_affinity(const char* const value, const Place& allowed) {
   const auto parsed = parse_cpu_affinity(value);
   if (!parsed) {
-    complaints.emplace_back("Invalid value for environment variable GOMP_CPU_AFFINITY");
+    refuse_variable("GOMP_CPU_AFFINITY");
     return {};
   }
-  return usable(*parsed, allowed, complaints);
+  Complaints complaints;
+  std::vector<Place> places = usable(*parsed, allowed, complaints);
+  tell(complaints);
+  return places;
 }
 
 // Null: not given, or malformed.
-std::vector<int> from_proc_bind(Complaints& complaints) {
+std::vector<int> from_proc_bind() {
   const char* const value = std::getenv("OMP_PROC_BIND");
   if (value == nullptr) return {};
   std::vector<int> levels = parse_binding(value);
-  if (levels.empty()) {
-    complaints.emplace_back("Invalid value for environment variable OMP_PROC_BIND");
-  }
+  if (levels.empty()) refuse_variable("OMP_PROC_BIND");
   return levels;
 }
 
@@ -104,38 +114,51 @@ std::vector<int> from_proc_bind(Complaints& complaints) {
 namespace {
 
 // KMP_AFFINITY, for programs that need LLVM's runtime and set no variable of OpenMP: the type, and
-// the granularity. Other words ("verbose", a permutation) change nothing here.
+// the granularity. One line names other words, such as "verbose", or the numbers of a permutation.
 std::vector<Place> from_kmp_affinity(const std::string_view value, Settings& now) {
-  const auto has = [value](const std::string_view word) {
-    return value.find(word) != std::string_view::npos;
-  };
-  const bool close = has("compact");
-  if (!close && !has("scatter") && !has("balanced")) return {};
-  const Unit unit = has("granularity=core") ? Unit::cores : Unit::threads;
-  now.initial.bind = static_cast<std::uint8_t>(close ? Binding::close : Binding::spread);
+  std::optional<Binding> binding;
+  Unit unit = Unit::threads;
+  std::string unread;
+  static constexpr std::string_view defaults[] = {
+      "granularity=fine", "granularity=thread", "none", "disabled", "respect", "warnings",
+      "noverbose", "noreset", "0", ""};
+  for (const std::string& word : words_of_affinity(value)) {
+    if (word == "compact") {
+      binding = Binding::close;
+    } else if (word == "scatter" || word == "balanced") {
+      binding = Binding::spread;
+    } else if (word == "granularity=core") {
+      unit = Unit::cores;
+    } else if (std::ranges::find(defaults, word) == std::end(defaults)) {
+      unread.append(unread.empty() ? "" : ", ").append("\"").append(word).append("\"");
+    }
+  }
+  if (!unread.empty() && warns_of_unread()) {
+    warn("KMP_AFFINITY: imbrex does not read %s", unread.c_str());
+  }
+  if (!binding) return {};
+  now.initial.bind = static_cast<std::uint8_t>(*binding);
   return places_of(unit, SIZE_MAX, now.allowed);
 }
 
 }  // namespace
 
 void read_places(Settings& now) {
-  Complaints complaints;
-  now.bind_by_level = from_proc_bind(complaints);
+  now.bind_by_level = from_proc_bind();
   if (!now.bind_by_level.empty()) {
     now.initial.bind = static_cast<std::uint8_t>(now.bind_by_level.front());
   }
   const bool refused = !now.bind_by_level.empty() && now.initial.bind == 0;
   std::vector<Place> places;
   if (const char* const value = std::getenv("OMP_PLACES")) {
-    places = from_places(value, now.allowed, complaints);
+    places = from_places(value, now.allowed);
   }
   if (const char* const value = std::getenv("GOMP_CPU_AFFINITY")) {
-    std::vector<Place> others = from_cpu_affinity(value, now.allowed, complaints);
+    std::vector<Place> others = from_cpu_affinity(value, now.allowed);
     if (places.empty()) places = std::move(others);
   }
   const char* const kmp = std::getenv("KMP_AFFINITY");
-  if (kmp != nullptr && places.empty() && now.bind_by_level.empty() &&
-      speaks_llvm.load(std::memory_order_relaxed)) {
+  if (kmp != nullptr && places.empty() && now.bind_by_level.empty() && is_llvm()) {
     places = from_kmp_affinity(kmp, now);
   }
   if (!refused) {
@@ -145,7 +168,6 @@ void read_places(Settings& now) {
     }
     now.places = std::move(places);
   }
-  for (const std::string& complaint : complaints) warn("%s", complaint.c_str());
 }
 
 void move_to(const int place, int& bound_to) noexcept {

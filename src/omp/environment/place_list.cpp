@@ -258,6 +258,21 @@ std::vector<int> parse_binding(const std::string_view text) {
   return levels;
 }
 
+std::vector<std::string> words_of_affinity(const std::string_view text) {
+  std::vector<std::string> words(1);
+  int brackets = 0;
+  for (const char letter : text) {
+    if (letter == '[' || letter == '{') ++brackets;
+    if (letter == ']' || letter == '}') --brackets;
+    if (letter == ',' && brackets <= 0) {
+      words.emplace_back();
+    } else if (std::isspace(static_cast<unsigned char>(letter)) == 0) {
+      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    }
+  }
+  return words;
+}
+
 std::vector<Place> usable(const std::vector<Place>& places, const std::vector<int>& allowed,
                           Complaints& complaints) {
   std::vector<Place> kept;

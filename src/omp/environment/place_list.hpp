@@ -32,6 +32,9 @@ struct PlacesText {
 // Values of omp_proc_bind_t by level; empty if malformed.
 [[nodiscard]] std::vector<int> parse_binding(std::string_view text);
 
+// The words of KMP_AFFINITY, in small letters: what stands between commas outside of brackets.
+[[nodiscard]] std::vector<std::string> words_of_affinity(std::string_view text);
+
 // The places reduced to the `allowed` processors, ascending, without places that are then empty.
 [[nodiscard]] std::vector<Place> usable(const std::vector<Place>& places,
                                         const std::vector<int>& allowed, Complaints& complaints);

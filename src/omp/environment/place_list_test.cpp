@@ -157,6 +157,17 @@ TEST(Seats, spread_of_more_threads_than_places_gives_each_a_place_of_its_own) {
   }
 }
 
+TEST(PlaceList, words_of_kmp_affinity_end_at_commas_outside_of_brackets) {
+  const auto words = [](const std::string_view text) { return words_of_affinity(text); };
+  EXPECT_EQ(words("Granularity=fine, compact,1"),
+            (std::vector<std::string>{"granularity=fine", "compact", "1"}));
+  EXPECT_EQ(words("explicit,proclist=[0,{1,2}],verbose"),
+            (std::vector<std::string>{"explicit", "proclist=[0,{1,2}]", "verbose"}));
+  EXPECT_EQ(words(""), std::vector<std::string>{""});
+  EXPECT_EQ(words("]},a"), (std::vector<std::string>{"]}", "a"}));
+  EXPECT_EQ(words("[0,1"), std::vector<std::string>{"[0,1"});
+}
+
 }  // namespace
 
 }  // namespace imbrex::omp

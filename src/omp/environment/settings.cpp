@@ -45,8 +45,6 @@ std::optional<std::string_view> value_of(const char* const name) {
   return trimmed(value);
 }
 
-void refuse(const char* const name) { warn("Invalid value for environment variable %s", name); }
-
 std::optional<long long> number_in(const std::string_view text) {
   long long number = 0;
   const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
@@ -56,11 +54,17 @@ std::optional<long long> number_in(const std::string_view text) {
   return number;
 }
 
+// LLVM's runtime takes `least` for a smaller number.
 void read_number(const char* const name, int& number, const long long least) {
   const auto value = value_of(name);
   if (!value) return;
   const auto parsed = number_in(*value);
-  if (!parsed || *parsed < least || *parsed > INT32_MAX) return refuse(name);
+  if (is_llvm() && parsed && *parsed >= 0 && *parsed < least) {
+    warn("%s: %lld is too small; %lld is used", name, *parsed, least);
+    number = static_cast<int>(least);
+    return;
+  }
+  if (!parsed || *parsed < least || *parsed > INT32_MAX) return refuse_variable(name);
   number = static_cast<int>(*parsed);
 }
 
@@ -71,7 +75,7 @@ std::optional<bool> boolean_in(const std::string_view text) {
   };
   if (is(text, "true")) return true;
   if (is(text, "false")) return false;
-  if (!speaks_llvm.load(std::memory_order_relaxed)) return std::nullopt;
+  if (!is_llvm()) return std::nullopt;
   static constexpr const char* yes[] = {"1", "yes", "on", ".true.", "enabled"};
   static constexpr const char* no[] = {"0", "no", "off", ".false.", "disabled"};
   if (is_one_of(yes)) return true;
@@ -83,7 +87,7 @@ void read_boolean(const char* const name, bool& flag) {
   const auto value = value_of(name);
   if (!value) return;
   const auto parsed = boolean_in(*value);
-  if (!parsed) return refuse(name);
+  if (!parsed) return refuse_variable(name);
   flag = *parsed;
 }
 
@@ -101,57 +105,90 @@ std::vector<int> list_in(std::string_view text, Parse parse) {
   }
 }
 
+// LLVM's runtime takes 0 for 1, and a comma at the end.
 void read_threads(Settings& now) {
-  const auto value = value_of("OMP_NUM_THREADS");
+  constexpr const char* name = "OMP_NUM_THREADS";
+  auto value = value_of(name);
   if (!value) return;
-  now.threads_by_level = list_in(*value, [](const std::string_view item) -> std::optional<int> {
-    const auto number = number_in(item);
-    if (!number || *number < 1 || *number > INT32_MAX) return std::nullopt;
-    return static_cast<int>(*number);
-  });
-  if (now.threads_by_level.empty()) return refuse("OMP_NUM_THREADS");
+  if (is_llvm() && value->size() > 1 && value->ends_with(',')) value->remove_suffix(1);
+  if (is_llvm() && number_in(*value) == 0) {
+    now.threads_by_level = {1};
+    warn("%s: 0 is too small; 1 is used", name);
+  } else {
+    now.threads_by_level = list_in(*value, [](const std::string_view item) -> std::optional<int> {
+      const auto number = number_in(item);
+      if (!number || *number < 1 || *number > INT32_MAX) return std::nullopt;
+      return static_cast<int>(*number);
+    });
+  }
+  if (now.threads_by_level.empty()) return refuse_variable(name);
   now.initial.threads = now.threads_by_level.front();
 }
 
-// "[modifier:]kind[,chunk]"
-void read_schedule(Variables& initial) {
-  auto value = value_of("OMP_SCHEDULE");
-  if (!value) return;
-  std::string_view text = *value;
+std::optional<Schedule> kind_in(const std::string_view text) {
+  if (is(text, "static")) return Schedule::by_blocks;
+  if (is(text, "dynamic")) return Schedule::dynamic;
+  if (is(text, "guided")) return Schedule::guided;
+  if (is(text, "auto")) return Schedule::automatic;
+  if (!is_llvm()) return std::nullopt;
+  if (is(text, "trapezoidal")) return Schedule::trapezoidal;
+  if (is(text, "static_steal")) return Schedule::dynamic;  // as LLVM's runtime answers, too
+  return std::nullopt;
+}
+
+// A value of OMP_SCHEDULE: "[modifier:]kind[,chunk]".
+struct ScheduleText {
+  std::string_view modifier;
+  std::string_view kind;
+  std::optional<std::string_view> chunk;
+};
+ScheduleText split_schedule(std::string_view text) {
+  ScheduleText parts;
   if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
-    const std::string_view modifier = trimmed(text.substr(0, colon));
-    if (!is(modifier, "monotonic") && !is(modifier, "nonmonotonic")) {
-      return warn("Unknown value for environment variable OMP_SCHEDULE");
-    }
-    initial.monotonic = is(modifier, "monotonic");
-    text = trimmed(text.substr(colon + 1));
+    parts.modifier = trimmed(text.substr(0, colon));
+    text.remove_prefix(colon + 1);
   }
   const std::size_t comma = text.find(',');
-  const std::string_view kind = trimmed(text.substr(0, comma));
-  if (is(kind, "static")) {
-    initial.schedule = Schedule::by_blocks;
-    const bool has_modifier = value->find(':') != std::string_view::npos;
-    if (!has_modifier && !speaks_llvm.load(std::memory_order_relaxed)) initial.monotonic = true;
-  } else if (is(kind, "dynamic")) {
-    initial.schedule = Schedule::dynamic;
-  } else if (is(kind, "guided")) {
-    initial.schedule = Schedule::guided;
-  } else if (is(kind, "auto")) {
-    initial.schedule = Schedule::automatic;
-  } else if (speaks_llvm.load(std::memory_order_relaxed) && is(kind, "trapezoidal")) {
-    initial.schedule = Schedule::trapezoidal;
-  } else if (speaks_llvm.load(std::memory_order_relaxed) && is(kind, "static_steal")) {
-    initial.schedule = Schedule::dynamic;  // as LLVM's runtime answers, too
-  } else {
-    return warn("Unknown value for environment variable OMP_SCHEDULE");
-  }
-  initial.chunk = initial.schedule == Schedule::by_blocks ? 0 : 1;
-  if (comma == std::string_view::npos) return;
-  const auto chunk = number_in(trimmed(text.substr(comma + 1)));
-  if (!chunk || *chunk < 0 || *chunk > INT32_MAX) {
-    return warn("Invalid value for chunk size in environment variable OMP_SCHEDULE");
+  parts.kind = trimmed(text.substr(0, comma));
+  if (comma != std::string_view::npos) parts.chunk = trimmed(text.substr(comma + 1));
+  return parts;
+}
+
+// LLVM's runtime ignores the whole value if the chunk is no number, but takes 1 for 0, and has no
+// chunks in "auto".
+void read_chunk(const std::string_view text, const Variables& before, Variables& initial) {
+  const auto chunk = number_in(text);
+  const bool is_number = chunk && *chunk >= 0 && *chunk <= INT32_MAX;
+  if (!is_llvm()) {
+    if (!is_number) {
+      return warn("Invalid value for chunk size in environment variable OMP_SCHEDULE");
+    }
+  } else if (!is_number) {
+    initial = before;
+    return refuse_variable("OMP_SCHEDULE");
+  } else if (*chunk == 0 || initial.schedule == Schedule::automatic) {
+    return warn("OMP_SCHEDULE: the chunk size %lld is ignored", *chunk);
   }
   if (*chunk != 0) initial.chunk = static_cast<int>(*chunk);
+}
+
+void read_schedule(Variables& initial) {
+  const auto value = value_of("OMP_SCHEDULE");
+  if (!value) return;
+  const ScheduleText text = split_schedule(*value);
+  const auto kind = kind_in(text.kind);
+  const bool has_modifier = value->find(':') != std::string_view::npos;
+  const bool is_monotonic = is(text.modifier, "monotonic");
+  if (!kind || (has_modifier && !is_monotonic && !is(text.modifier, "nonmonotonic"))) {
+    return is_llvm() ? refuse_variable("OMP_SCHEDULE")
+                     : warn("Unknown value for environment variable OMP_SCHEDULE");
+  }
+  const Variables before = initial;
+  initial.schedule = *kind;
+  initial.monotonic =
+      is_monotonic || (*kind == Schedule::by_blocks && !has_modifier && !is_llvm());
+  initial.chunk = *kind == Schedule::by_blocks ? 0 : 1;
+  if (text.chunk) read_chunk(*text.chunk, before, initial);
 }
 
 // Kilobytes, if no unit says otherwise.
@@ -204,7 +241,7 @@ void read_wait_policy(Settings& now) {
   } else if (is(*value, "passive")) {
     now.wait_policy = 0;
   } else {
-    refuse("OMP_WAIT_POLICY");
+    refuse_variable("OMP_WAIT_POLICY");
   }
 }
 
@@ -222,7 +259,7 @@ void read_allocator(Variables& initial) {
       return;
     }
   }
-  refuse("OMP_ALLOCATOR");
+  refuse_variable("OMP_ALLOCATOR");
 }
 
 // The host is the only device: regions run there, whatever the variable says.
@@ -230,7 +267,7 @@ void read_offload(Settings& now) {
   const auto value = value_of("OMP_TARGET_OFFLOAD");
   if (!value) return;
   const char* const named = offload_named(*value);
-  if (named == nullptr) return refuse("OMP_TARGET_OFFLOAD");
+  if (named == nullptr) return refuse_variable("OMP_TARGET_OFFLOAD");
   now.offload.store(named, std::memory_order_relaxed);
 }
 
@@ -253,7 +290,7 @@ void read_spin_count(Settings& now) {
                                                 std::tolower(static_cast<unsigned char>(unit[0]))))
                                           : std::string_view::npos;
   const bool valid = number && (unit.empty() || at != std::string_view::npos);
-  if (!valid) return refuse("GOMP_SPINCOUNT");
+  if (!valid) return refuse_variable("GOMP_SPINCOUNT");
   const long long factor = unit.empty() ? 1 : units[at];
   now.spin_count = *number > most / factor ? most : *number * factor;
 }
@@ -275,7 +312,7 @@ void read_block_time(Settings& now) {
     now.block_time_ms = static_cast<int>(std::min<long long>(*number, INT32_MAX));
     if (is(unit, "us")) now.block_time_ms /= 1000;
   } else {
-    return refuse("KMP_BLOCKTIME");
+    return refuse_variable("KMP_BLOCKTIME");
   }
   if (now.wait_policy < 0 && now.block_time_ms == INT32_MAX) now.wait_policy = 1;
   if (now.wait_policy < 0 && now.block_time_ms == 0) now.wait_policy = 0;
@@ -285,8 +322,7 @@ void read_block_time(Settings& now) {
 void name_unread() {
   static constexpr std::string_view read[] = {"KMP_AFFINITY", "KMP_BLOCKTIME", "KMP_STACKSIZE",
                                               "KMP_WARNINGS", "KMP_SETTINGS"};
-  const auto warnings = value_of("KMP_WARNINGS");
-  if (warnings && boolean_in(*warnings) == false) return;
+  if (!warns_of_unread()) return;
   std::string names;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
@@ -309,7 +345,7 @@ std::string schedule_text(const Variables& initial) {
   std::string text;
   const bool blocks = initial.schedule == Schedule::by_blocks;
   if (initial.monotonic && !blocks) text = "MONOTONIC:";
-  const bool says_both = !speaks_llvm.load(std::memory_order_relaxed);  // LLVM's: one modifier only
+  const bool says_both = !is_llvm();  // LLVM's: one modifier only
   if (!initial.monotonic && blocks && says_both) text = "NONMONOTONIC:";
   text += schedule_names[static_cast<int>(initial.schedule)];
   if (initial.chunk != (blocks ? 0 : 1)) text.append(",").append(std::to_string(initial.chunk));
@@ -369,7 +405,7 @@ void display_if_requested(const Settings& now) {
   } else if (is(*wanted, "verbose")) {
     display(now, true);
   } else if (!is(*wanted, "false") && !is(*wanted, "0")) {
-    refuse("OMP_DISPLAY_ENV");
+    refuse_variable("OMP_DISPLAY_ENV");
   }
 }
 
@@ -397,7 +433,7 @@ void read_settings(Settings& now) {
   now.processors = processors_granted(static_cast<int>(now.allowed.size()));
   now.initial.threads = now.processors;
   now.initial.chunk = 1;
-  if (speaks_llvm.load(std::memory_order_relaxed)) {  // each library's own default
+  if (is_llvm()) {  // each library's own default
     now.initial.schedule = Schedule::by_blocks;
     now.initial.chunk = 0;
     now.affinity_format = "OMP: pid %P tid %i thread %n bound to OS proc set {%A}";
@@ -417,7 +453,7 @@ void read_settings(Settings& now) {
   read_levels(now);
   read_schedule(now.initial);
   read_wait_policy(now);
-  if (speaks_llvm.load(std::memory_order_relaxed)) {
+  if (is_llvm()) {
     read_block_time(now);
     name_unread();
   }
@@ -425,7 +461,7 @@ void read_settings(Settings& now) {
   read_offload(now);
   read_allocator(now.initial);
   if (const auto format = value_of("OMP_AFFINITY_FORMAT")) now.affinity_format = *format;
-  now.stack_bytes = read_stack_bytes(&refuse);
+  now.stack_bytes = read_stack_bytes(&refuse_variable);
 }
 
 Settings& settings() noexcept {
@@ -439,6 +475,11 @@ Settings& settings() noexcept {
 }
 
 void display_settings(const bool verbose) { display(settings(), verbose); }
+
+bool warns_of_unread() {
+  const auto warnings = value_of("KMP_WARNINGS");
+  return !warnings || boolean_in(*warnings) != false;
+}
 
 Suspending suspending() {
   static const Suspending where = [] {

@@ -66,6 +66,8 @@ struct Settings {
 // The number of processors that this process can keep busy, if it may run on `allowed` ones: a CPU
 // quota of control groups is a limit.
 [[nodiscard]] int processors_granted(int allowed);
+// Whether a line shall name what imbrex does not read: KMP_WARNINGS.
+[[nodiscard]] bool warns_of_unread();
 // Reads the environment into `now`; settings() calls it once.
 void read_settings(Settings& now);
 

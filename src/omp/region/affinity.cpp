@@ -59,7 +59,7 @@ std::string field_text(const std::string_view type) {
   }
   if (is("P", "process_id")) return std::to_string(getpid());
   if (is("i", "native_thread_id")) {
-    if (speaks_llvm.load(std::memory_order_relaxed)) {
+    if (is_llvm()) {
       return std::to_string(base::kernel_thread_id());
     }
     char text[20];
@@ -75,7 +75,7 @@ std::string field_text(const std::string_view type) {
     gethostname(name, sizeof name - 1);
     return name;
   }
-  if (speaks_llvm.load(std::memory_order_relaxed)) return "undefined";  // as libomp
+  if (is_llvm()) return "undefined";  // as libomp
   if (type.size() > 1) {
     fatal("unsupported long type name '%.*s' in affinity format", static_cast<int>(type.size()),
           type.data());
@@ -100,7 +100,7 @@ std::string take_field(std::string_view& format) {
   };
   const bool zeros = skip('0');
   const bool right = skip('.');
-  const bool is_strict = !speaks_llvm.load(std::memory_order_relaxed);  // libomp refuses nothing
+  const bool is_strict = !is_llvm();  // libomp refuses nothing
   if (is_strict && zeros && !right) fatal("leading zero not followed by dot in affinity format");
   std::size_t width = 0;
   while (!format.empty() && std::isdigit(static_cast<unsigned char>(format.front()))) {
@@ -167,8 +167,7 @@ std::size_t give_text(const std::string& text, char* const to, const std::size_t
 
 // libgomp writes to standard error, libomp to standard output.
 void display_line(const std::string& line) {
-  const bool is_llvm = speaks_llvm.load(std::memory_order_relaxed);
-  std::fprintf(is_llvm ? stdout : stderr, "%s\n", line.c_str());
+  std::fprintf(is_llvm() ? stdout : stderr, "%s\n", line.c_str());
 }
 
 std::string chosen_format(const std::string& given) {

@@ -109,12 +109,9 @@ bool Patience::has_a_round() noexcept {
 
 void wait_slowly(const void* const address, const char* const what, const IsReady is_ready,
                  void* const context) {
-  const bool blocks = detail::in_callback();
-  if (blocks) {
-    Waking().add_all();  // see gate.hpp
-  } else {
-    detail::join_runtime();
-  }
+  const bool in_callback = detail::in_callback();
+  if (in_callback) Waking().add_all();  // see gate.hpp
+  const bool blocks = in_callback || !detail::join_runtime();
   Bucket& bucket = bucket_of(address);
   bucket.waiting.fetch_add(1, std::memory_order_acq_rel);
   for (;;) {

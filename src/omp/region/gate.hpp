@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Waits for a word to change, by its address, as a futex does; but the fiber is suspended, and the
 // thread runs other tasks meanwhile. All waits of OpenMP are built on it, except waits for tasks.
-// In a callback, where no task can be suspended, the thread itself waits.
+// In a callback, and after the end of the runtime, no task can be suspended: the thread itself
+// waits.
 //
 // Thread safety: any thread. `ready` is called repeatedly, also while a lock is held: it must be
 // short and must not wait. After it has returned true it is not called again, so it may take the

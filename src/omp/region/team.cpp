@@ -296,11 +296,22 @@ void close_member(Implicit& member) {
   }
 }
 
-// `invoker`: tools::parallel_flag.
+// True where a region has the calling thread only: in a callback, and in code that runs after the
+// end of the runtime, as the destructor of a static object may. Else the thread has joined the
+// runtime.
+bool has_one_thread() {
+  if (detail::in_callback()) return true;
+  try {
+    return !detail::join_runtime();
+  } catch (const Error& error) {
+    fatal("%s", error.what());
+  }
+}
+
+// `invoker`: tools::parallel_flag. REQUIRES: has_one_thread() was false.
 Team& open_team(const Region& region, const unsigned invoker, const Prepare prepare,
                 void* const argument) {
   try {
-    detail::join_runtime();
     Context& context = current();
     const bool outermost = context.team->group == nullptr;
     if (outermost && suspending() != Suspending::everywhere) detail::set_blocking(true);
@@ -337,7 +348,7 @@ void call_function(const Function function, void* const data) {
 }  // namespace
 
 int parallel_prepared(const Region& region, const Prepare prepare, void* const argument) {
-  if (detail::in_callback()) [[unlikely]] {
+  if (has_one_thread()) [[unlikely]] {
     begin_team_of_one(region, prepare, argument);
     region.function(region.data);
     end_team_of_one(current());
@@ -365,7 +376,7 @@ namespace {
 }  // namespace
 
 void begin_parallel(const Region& region) {
-  if (detail::in_callback()) return begin_team_of_one(region, nullptr, nullptr);
+  if (has_one_thread()) return begin_team_of_one(region, nullptr, nullptr);
   (void)open_member(open_team(region, tools::parallel_flag::by_program, nullptr, nullptr), 0);
 }
 
@@ -458,7 +469,7 @@ void begin_child() noexcept {
 [[gnu::constructor]] void at_load() {
   detail::expect_joiners(threads_max, task_stack_bytes());
   detail::in_child_of_fork(&begin_child);
-  if (look_for_others() && !speaks_llvm.load(std::memory_order_relaxed)) {
+  if (look_for_others() && !is_llvm()) {
     take_first_seat(initial());
   }
   end_load();

@@ -50,7 +50,7 @@ void* serve(void* const argument) {
   auto& thread = *static_cast<PoolThread*>(argument);
   if (tools::on()) tools::begin_pool_thread();
   try {
-    detail::join_runtime();
+    if (!detail::join_runtime()) return nullptr;  // the process ends
     if (tools::on()) watch_switches();
   } catch (const Error& error) {
     fatal("%s", error.what());

@@ -72,6 +72,8 @@ struct Life {
 // Starts a runtime if none runs. If the calling thread is main, it becomes worker 0; otherwise
 // worker 0 is a thread of the runtime, because only main stays to the end. Throws Error.
 void start_if_none() IMBREX_REQUIRES(life().lock);
+// Whether the end of the program has begun, for the calling thread.
+[[nodiscard]] bool has_ended() noexcept IMBREX_REQUIRES(life().lock);
 
 // From now on the end of the program is noticed.
 void hook_once();

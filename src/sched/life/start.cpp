@@ -380,9 +380,13 @@ void start(const RuntimeOptions& config) IMBREX_REQUIRES(life().lock) {
 
 bool is_main_thread() noexcept { return base::kernel_thread_id() == getpid(); }
 
-void start_if_none() {
+bool has_ended() noexcept {
   const Ended ended = life().ended;
-  if (ended == Ended::for_all || (ended != Ended::no && !has_left_loop())) {
+  return ended == Ended::for_all || (ended != Ended::no && !has_left_loop());
+}
+
+void start_if_none() {
+  if (has_ended()) {
     throw Error("imbrex: a call of imbrex after the end of the program has begun: spawn and wait "
                 "before main returns");
   }

@@ -370,15 +370,18 @@ namespace imbrex::detail {
 
 using sched::Worker;
 
-void join_runtime() {
+bool join_runtime() {
   const Worker* const present = sched::current_worker();
-  if (present != nullptr && !present->foreign()) return;
+  if (present != nullptr && !present->foreign()) return true;
   if (Worker* const visitor = sched::visitor()) sched::end_visits(visitor);
   for (;; sched::nap()) {
     const std::lock_guard guard(sched::life().lock);
     if (sched::life().closed.load(std::memory_order_relaxed)) continue;
-    if (sched::runtime() == nullptr) sched::start_if_none();
-    if (sched::current_worker() != nullptr) return;  // the thread is worker 0
+    if (sched::runtime() == nullptr) {
+      if (sched::has_ended()) return false;
+      sched::start_if_none();
+    }
+    if (sched::current_worker() != nullptr) return true;  // the thread is worker 0
     Worker& worker = sched::join_runtime(*sched::runtime());
     sched::adopt_thread(worker, "thread");
     sched::take_over_callbacks(worker);
@@ -386,6 +389,7 @@ void join_runtime() {
     break;
   }
   sched::alternate_stack();
+  return true;
 }
 
 // While the thread is inside, the end waits for it as for a visitor. The thread does not check the
