@@ -64,9 +64,8 @@ std::vector<Place> places_of(const Unit unit, const std::size_t most, const Plac
   return places;
 }
 
-void tell(Complaints& complaints) {
+void tell(const Complaints& complaints) {
   for (const std::string& complaint : complaints) warn("%s", complaint.c_str());
-  complaints.clear();
 }
 
 std::vector<Place> from_places(const char* const value, const Place& allowed) {
@@ -119,7 +118,7 @@ std::vector<Place> from_kmp_affinity(const std::string_view value, Settings& now
   std::optional<Binding> binding;
   Unit unit = Unit::threads;
   std::string unread;
-  static constexpr std::string_view defaults[] = {
+  static constexpr std::string_view defaults[] = {  // imbrex does as they say
       "granularity=fine", "granularity=thread", "none", "disabled", "respect", "warnings",
       "noverbose", "noreset", "0", ""};
   for (const std::string& word : words_of_affinity(value)) {

@@ -54,13 +54,19 @@ std::optional<long long> number_in(const std::string_view text) {
   return number;
 }
 
-// LLVM's runtime takes `least` for a smaller number.
+// LLVM's runtime takes the least valid number for a smaller one.
+bool is_too_small(const char* const name, const std::optional<long long> number,
+                  const long long least) {
+  if (!is_llvm() || !number || *number < 0 || *number >= least) return false;
+  warn("%s: %lld is too small; %lld is used", name, *number, least);
+  return true;
+}
+
 void read_number(const char* const name, int& number, const long long least) {
   const auto value = value_of(name);
   if (!value) return;
   const auto parsed = number_in(*value);
-  if (is_llvm() && parsed && *parsed >= 0 && *parsed < least) {
-    warn("%s: %lld is too small; %lld is used", name, *parsed, least);
+  if (is_too_small(name, parsed, least)) {
     number = static_cast<int>(least);
     return;
   }
@@ -105,15 +111,14 @@ std::vector<int> list_in(std::string_view text, Parse parse) {
   }
 }
 
-// LLVM's runtime takes 0 for 1, and a comma at the end.
+// LLVM's runtime takes a comma at the end.
 void read_threads(Settings& now) {
   constexpr const char* name = "OMP_NUM_THREADS";
   auto value = value_of(name);
   if (!value) return;
   if (is_llvm() && value->size() > 1 && value->ends_with(',')) value->remove_suffix(1);
-  if (is_llvm() && number_in(*value) == 0) {
+  if (is_too_small(name, number_in(*value), 1)) {
     now.threads_by_level = {1};
-    warn("%s: 0 is too small; 1 is used", name);
   } else {
     now.threads_by_level = list_in(*value, [](const std::string_view item) -> std::optional<int> {
       const auto number = number_in(item);

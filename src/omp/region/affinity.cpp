@@ -59,9 +59,7 @@ std::string field_text(const std::string_view type) {
   }
   if (is("P", "process_id")) return std::to_string(getpid());
   if (is("i", "native_thread_id")) {
-    if (is_llvm()) {
-      return std::to_string(base::kernel_thread_id());
-    }
+    if (is_llvm()) return std::to_string(base::kernel_thread_id());
     char text[20];
     std::snprintf(text, sizeof text, "0x%lx", static_cast<unsigned long>(base::this_thread()));
     return text;

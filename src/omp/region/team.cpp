@@ -469,9 +469,7 @@ void begin_child() noexcept {
 [[gnu::constructor]] void at_load() {
   detail::expect_joiners(threads_max, task_stack_bytes());
   detail::in_child_of_fork(&begin_child);
-  if (look_for_others() && !is_llvm()) {
-    take_first_seat(initial());
-  }
+  if (look_for_others() && !is_llvm()) take_first_seat(initial());
   end_load();
 }
 

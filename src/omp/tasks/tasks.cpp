@@ -332,7 +332,8 @@ void end_included(Included& task) {
 
 namespace {
 
-// What begin_without_clauses() needs of a task of each compiler.
+// What begin_without_clauses() needs of a task of each compiler. call() lets no exception out, as
+// call_body() does not.
 struct GnuTask {
   static constexpr bool owned = false;  // as in TaskData
   Function function;
