@@ -12,6 +12,7 @@ template dragonbox::decimal_fp<float> dragonbox::to_decimal(float value) noexcep
 template dragonbox::decimal_fp<double> dragonbox::to_decimal(double value) noexcept;
 template thousands_sep_result<char> thousands_sep_impl<char>(locale_ref place);
 template char decimal_point_impl<char>(locale_ref place);
+template std::locale locale_ref::get<std::locale>() const;
 
 }  // namespace detail
 FMT_END_NAMESPACE

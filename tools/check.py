@@ -36,6 +36,10 @@ THREAD_LOCAL_FILES = ("src/sched/run/current.cpp", "src/omp/region/context.cpp",
                       "src/mpi/messages/requests/generalized_request.cpp")
 THREAD_ID_FILE = "src/base/arch.hpp"
 THREAD_ID = re.compile(r"\b(pthread_self|this_thread::get_id|gettid|SYS_gettid|thrd_current)\b")
+MUST_BE_USED = re.compile(
+    r"\(void\)\s*(?:::|std::)?(f?truncate|p?write|p?read|writev|readv|f?chdir|pipe|fread"
+    r"|fwrite|fgets|fscanf|f?chown|realpath|getcwd|system|nice|v?asprintf|lockf|symlink|link"
+    r"|readlink|dup|set[ug]id|freopen|mkstemp|realloc|posix_memalign)\(")
 FAKE_MPI = "src/testing/fake_mpi/mpi.h"
 FOR_PLUG_INS = {f"imbrex/detail/{name}.hpp" for name in ("plug_ins", "groups", "observation")}
 CPP = {".hpp", ".cpp", ".h", ".c"}
@@ -111,7 +115,8 @@ def main():
     tree = Tree(parser.parse_args().root.resolve())
     for check in (check_licence_lines, check_sizes, check_cpp_functions, check_python_functions,
                   check_folders, check_layers, check_rings, check_header_names, check_namespaces,
-                  check_narrow_waist, check_thread_locals, check_thread_ids, check_leftovers,
+                  check_narrow_waist, check_thread_locals, check_thread_ids,
+                  check_ignored_results, check_leftovers,
                   check_dead_files, check_machine_paths, check_links, check_reached,
                   check_tables, check_questions, check_code_in_docs, check_names_in_docs,
                   check_names_in_comments, check_presets, check_interface_comments, check_openings):
@@ -220,6 +225,15 @@ def check_thread_locals(tree):
             if name not in THREAD_LOCAL_FILES:
                 tree.report(name, line_of(code, match.start()), f"{match.group()}: allowed only in "
                             f"{THREAD_LOCAL_FILES[0]}, for a fiber may go on in another thread")
+
+
+# Debian builds packages with _FORTIFY_SOURCE: GCC then warns of these, in spite of the cast.
+def check_ignored_results(tree):
+    for name, text in tree.of(CPP, "src/", "include/", "apps/"):
+        code = without_comments(text)
+        for match in MUST_BE_USED.finditer(code):
+            tree.report(name, line_of(code, match.start()), f"{match.group(1)}: its result must be "
+                        "used: no cast to void hides that where _FORTIFY_SOURCE is set")
 
 
 # The C library declares pthread_self() const, so its value would outlive a suspension.

@@ -272,6 +272,14 @@ class Check(unittest.TestCase):
             "src/CMakeLists.txt": CLEAN["src/CMakeLists.txt"] +
             "# \nx(sched/run/current.cpp)\n"}), [])
 
+    def test_a_result_that_is_ignored(self):
+        self.finds("src/task/t.cpp:2", "ftruncate: its result must be used",
+                   {"src/task/t.cpp": SPDX + "void f() { (void)ftruncate(1, 0); }\n"})
+        self.finds("src/task/t.cpp:2", "write: its result must be used",
+                   {"src/task/t.cpp": SPDX + "void f() { (void)::write(1, \"\", 0); }\n"})
+        self.assertEqual(self.run_on({
+            "src/task/t.cpp": SPDX + "void f() { (void)close(1); (void)overwrite(1); }\n"}), [])
+
     def test_a_leftover_without_a_reason(self):
         word = "TO" "DO"
         self.finds("src/base/a.hpp:2", "without a reason",

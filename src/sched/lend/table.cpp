@@ -109,8 +109,9 @@ void Table::map_file() {
   // All of it now: a page that the system does not have later would end the process.
   if (is_new) {
     if (const int error = posix_fallocate(file_, 0, sizeof(Layout)); error != 0) {
-      (void)ftruncate(file_, 0);
-      refuse(fmt::format("no room for {} ({})", path_, std::strerror(error)));
+      const bool is_empty = ftruncate(file_, 0) == 0;
+      refuse(fmt::format("no room for {} ({}){}", path_, std::strerror(error),
+                         is_empty ? "" : ", and the file cannot be emptied: remove it"));
     }
   }
   void* const memory =
