@@ -8,8 +8,8 @@ import sys
 
 
 def names(*options):
-    listed = subprocess.run(["nm", "--format=just-symbols", *options], capture_output=True, text=True,
-                            check=True)
+    listed = subprocess.run(["nm", "--format=just-symbols", *options], capture_output=True,
+                            text=True, check=True)
     return {line.split("@")[0] for line in listed.stdout.splitlines()}
 
 
