@@ -108,10 +108,6 @@ std::vector<int> from_proc_bind() {
   return levels;
 }
 
-}  // namespace
-
-namespace {
-
 // KMP_AFFINITY, for programs that need LLVM's runtime and set no variable of OpenMP: the type, and
 // the granularity. One line names other words, such as "verbose", or the numbers of a permutation.
 std::vector<Place> from_kmp_affinity(const std::string_view value, Settings& now) {

@@ -161,39 +161,30 @@ ScheduleText split_schedule(std::string_view text) {
 
 // LLVM's runtime ignores the whole value if the chunk is no number, but takes 1 for 0, and has no
 // chunks in "auto".
-void read_chunk(const std::string_view text, const Variables& before, Variables& initial) {
-  const auto chunk = number_in(text);
-  const bool is_number = chunk && *chunk >= 0 && *chunk <= INT32_MAX;
-  if (!is_llvm()) {
-    if (!is_number) {
-      return warn("Invalid value for chunk size in environment variable OMP_SCHEDULE");
-    }
-  } else if (!is_number) {
-    initial = before;
-    return refuse_variable("OMP_SCHEDULE");
-  } else if (*chunk == 0 || initial.schedule == Schedule::automatic) {
-    return warn("OMP_SCHEDULE: the chunk size %lld is ignored", *chunk);
-  }
-  if (*chunk != 0) initial.chunk = static_cast<int>(*chunk);
-}
-
 void read_schedule(Variables& initial) {
   const auto value = value_of("OMP_SCHEDULE");
   if (!value) return;
   const ScheduleText text = split_schedule(*value);
   const auto kind = kind_in(text.kind);
+  const auto chunk = text.chunk ? number_in(*text.chunk) : 0;
   const bool has_modifier = value->find(':') != std::string_view::npos;
   const bool is_monotonic = is(text.modifier, "monotonic");
-  if (!kind || (has_modifier && !is_monotonic && !is(text.modifier, "nonmonotonic"))) {
-    return is_llvm() ? refuse_variable("OMP_SCHEDULE")
-                     : warn("Unknown value for environment variable OMP_SCHEDULE");
-  }
-  const Variables before = initial;
+  const bool is_known =
+      kind && (!has_modifier || is_monotonic || is(text.modifier, "nonmonotonic"));
+  const bool is_chunk = chunk && *chunk >= 0 && *chunk <= INT32_MAX;
+  if (is_llvm() && (!is_known || !is_chunk)) return refuse_variable("OMP_SCHEDULE");
+  if (!is_known) return warn("Unknown value for environment variable OMP_SCHEDULE");
   initial.schedule = *kind;
   initial.monotonic =
       is_monotonic || (*kind == Schedule::by_blocks && !has_modifier && !is_llvm());
   initial.chunk = *kind == Schedule::by_blocks ? 0 : 1;
-  if (text.chunk) read_chunk(*text.chunk, before, initial);
+  if (!is_chunk) {
+    return warn("Invalid value for chunk size in environment variable OMP_SCHEDULE");
+  }
+  if (is_llvm() && text.chunk && (*chunk == 0 || *kind == Schedule::automatic)) {
+    return warn("OMP_SCHEDULE: the chunk size %lld is ignored", *chunk);
+  }
+  if (*chunk != 0) initial.chunk = static_cast<int>(*chunk);
 }
 
 // Kilobytes, if no unit says otherwise.

@@ -296,22 +296,12 @@ void close_member(Implicit& member) {
   }
 }
 
-// True where a region has the calling thread only: in a callback, and in code that runs after the
-// end of the runtime, as the destructor of a static object may. Else the thread has joined the
-// runtime.
-bool has_one_thread() {
-  if (detail::in_callback()) return true;
-  try {
-    return !detail::join_runtime();
-  } catch (const Error& error) {
-    fatal("%s", error.what());
-  }
-}
-
-// `invoker`: tools::parallel_flag. REQUIRES: has_one_thread() was false.
-Team& open_team(const Region& region, const unsigned invoker, const Prepare prepare,
+// `invoker`: tools::parallel_flag. Null where a region has the calling thread only: in a callback,
+// and in code that runs after the end of the runtime, as the destructor of a static object may.
+Team* open_team(const Region& region, const unsigned invoker, const Prepare prepare,
                 void* const argument) {
   try {
+    if (detail::in_callback() || !detail::join_runtime()) [[unlikely]] return nullptr;
     Context& context = current();
     const bool outermost = context.team->group == nullptr;
     if (outermost && suspending() != Suspending::everywhere) detail::set_blocking(true);
@@ -324,7 +314,7 @@ Team& open_team(const Region& region, const unsigned invoker, const Prepare prep
     }
     if (prepare != nullptr) prepare(team, argument);
     start_members(team);
-    return team;
+    return &team;
   } catch (const Error& error) {
     fatal("%s", error.what());
   }
@@ -348,15 +338,15 @@ void call_function(const Function function, void* const data) {
 }  // namespace
 
 int parallel_prepared(const Region& region, const Prepare prepare, void* const argument) {
-  if (has_one_thread()) [[unlikely]] {
+  Team* const team = open_team(region, tools::parallel_flag::by_runtime, prepare, argument);
+  if (team == nullptr) [[unlikely]] {
     begin_team_of_one(region, prepare, argument);
     region.function(region.data);
     end_team_of_one(current());
     return 1;
   }
-  Team& team = open_team(region, tools::parallel_flag::by_runtime, prepare, argument);
-  const int size = team.size;
-  Implicit& member = open_member(team, 0);
+  const int size = team->size;
+  Implicit& member = open_member(*team, 0);
   call_function(region.function, region.data);
   close_member(member);
   return size;
@@ -376,8 +366,9 @@ namespace {
 }  // namespace
 
 void begin_parallel(const Region& region) {
-  if (has_one_thread()) return begin_team_of_one(region, nullptr, nullptr);
-  (void)open_member(open_team(region, tools::parallel_flag::by_program, nullptr, nullptr), 0);
+  Team* const team = open_team(region, tools::parallel_flag::by_program, nullptr, nullptr);
+  if (team == nullptr) return begin_team_of_one(region, nullptr, nullptr);
+  (void)open_member(*team, 0);
 }
 
 void end_parallel() {
